@@ -20,11 +20,14 @@ STALE_STATES = frozenset({"25006", "57P01", "57P02", "57P03"})
 class StatementFailed(TocsinError):
     """The database refused a statement. Whatever transaction it was in has not been committed."""
 
-    def __init__(self, query: str, sqlstate: str, constraint: str | None = None) -> None:
+    def __init__(
+        self, query: str, sqlstate: str, constraint: str | None = None, said: str = ""
+    ) -> None:
         named = f" (constraint {constraint})" if constraint else ""
+        saying = f": {said}" if said else ""
         super().__init__(
             "statement_failed",
-            f"statement '{query}' failed with SQLSTATE {sqlstate}{named}",
+            f"statement '{query}' failed with SQLSTATE {sqlstate}{named}{saying}",
             remedy="this is a defect of Tocsin or of its database: report this line as it is",
         )
         self.query = query
@@ -111,12 +114,17 @@ def _unavailable(words: tuple[str, str, str]) -> Unavailable:
     return Unavailable(code, detail, remedy=remedy, retry_after_s=RETRY_AFTER_S)
 
 
-def answered(query: str, sqlstate: str, constraint: str | None) -> TocsinError:
-    """The error for a statement that the server answered with a SQLSTATE."""
+def answered(query: str, sqlstate: str, constraint: str | None, message: str = "") -> TocsinError:
+    """The error for a statement that the server answered with a SQLSTATE.
+
+    Its message is kept for class 42 only (syntax, unknown names, missing rights): that quotes
+    names of the schema; other classes quote values.
+    """
     away = _AWAY.get(sqlstate) or _AWAY.get(sqlstate[:2])
     if away is not None:
         return _unavailable(away)
-    return _FAILED.get(sqlstate, StatementFailed)(query, sqlstate, constraint)
+    said = message if sqlstate.startswith("42") else ""
+    return _FAILED.get(sqlstate, StatementFailed)(query, sqlstate, constraint, said)
 
 
 def lost() -> Unavailable:
@@ -141,7 +149,8 @@ def busy() -> Unavailable:
 
 def misused(query: str, argument: str | None) -> StatementFailed:
     """The driver cannot send these arguments; `argument` is like `$3`."""
-    return StatementFailed(query, f"22000 (argument {argument or 'count'} does not fit)")
+    what = f"argument {argument}" if argument else "the number of arguments"
+    return StatementFailed(query, "22000", said=f"{what} does not fit")
 
 
 def unreadable() -> Unavailable:

@@ -75,7 +75,8 @@ def _failure(error: Exception, query: str, *, closed: bool) -> Exception:
     match error:
         # The driver raises DataError itself, without a severity, for an argument's type.
         case asyncpg.PostgresError() if error.severity or not isinstance(error, asyncpg.DataError):
-            return failure.answered(query, error.sqlstate or "XX000", error.constraint_name)
+            state = error.sqlstate or "XX000"
+            return failure.answered(query, state, error.constraint_name, error.message or "")
         case TimeoutError():
             return failure.slow()
         case OSError():
