@@ -21,7 +21,10 @@ class Cursor(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One change. The message's columns are null unless `kind` is `new` and it still exists."""
+    """One change; `is_todo` and what follows is null unless `kind` is `new` or `todo`.
+
+    They are the message's as it is now, and null when it no longer exists.
+    """
 
     project: int
     subscriber_id: str
@@ -29,6 +32,7 @@ class Change(Struct, frozen=True):
     kind: str
     message_id: UUID | None
     unread: int
+    is_todo: bool | None
     subject: str | None
     body: str | None
     icon: str | None
@@ -37,16 +41,20 @@ class Change(Struct, frozen=True):
     created_at: datetime | None
 
 
+#: What every such name starts with.
+HINT_PREFIX = "inbox:"
+
+
 def hint_of(project: int, subscriber_id: str) -> str:
     """The name that is hinted when this inbox changed. The number comes first: nothing collides."""
-    return f"inbox:{project}:{subscriber_id}"
+    return f"{HINT_PREFIX}{project}:{subscriber_id}"
 
 
 CHANGES_AFTER = Query(
     "inbox_changes_after",
     """
     SELECT w.project, w.subscriber_id, c.version, c.kind, c.message_id, c.unread,
-           m.subject, m.body, m.icon, m.url, m.data, m.created_at
+           m.is_todo, m.subject, m.body, m.icon, m.url, m.data, m.created_at
       FROM unnest($1::int[], $2::text[], $3::bigint[]) AS w(project, subscriber_id, after)
      CROSS JOIN LATERAL (
         SELECT version, kind, message_id, unread FROM inbox_changes c
@@ -54,8 +62,8 @@ CHANGES_AFTER = Query(
          ORDER BY version LIMIT $4::int
       ) c
       LEFT JOIN LATERAL (
-        SELECT subject, body, icon, url, data, created_at FROM inbox_messages m
-         WHERE c.kind = 'new' AND m.project = w.project AND m.subscriber_id = w.subscriber_id
+        SELECT is_todo, subject, body, icon, url, data, created_at FROM inbox_messages m
+         WHERE c.kind IN ('new', 'todo') AND m.project = w.project AND m.subscriber_id = w.subscriber_id
            AND m.id = c.message_id
       ) m ON true
      ORDER BY w.project, w.subscriber_id, c.version
@@ -100,28 +108,37 @@ async def moved(db: Connection, cursors: Sequence[Cursor]) -> list[Cursor]:
 
 
 class Start(Struct, frozen=True):
-    """An inbox as a new stream finds it. `oldest`: the lowest version still in the log, if any."""
+    """An inbox as a new reader finds it.
+
+    after: what the reader said it has, None for nothing; next: the lowest version above that which
+    is still in the log, if any.
+    """
 
     version: int
     unread: int
-    oldest: int | None
+    after: int | None
+    next: int | None
 
 
-START = Query(
-    "inbox_stream_start",
+STARTS = Query(
+    "inbox_stream_starts",
     """
-    SELECT coalesce(i.version, 0) AS version, coalesce(i.unread, 0) AS unread,
-           (SELECT version FROM inbox_changes c
-             WHERE c.project = $1 AND c.subscriber_id = $2 AND c.version > $3::bigint
-             ORDER BY version LIMIT 1) AS oldest
-      FROM (SELECT) one
-      LEFT JOIN inboxes i ON i.project = $1 AND i.subscriber_id = $2
+    SELECT coalesce(i.version, 0) AS version, coalesce(i.unread, 0) AS unread, w.after,
+           (SELECT c.version FROM inbox_changes c
+             WHERE c.project = w.project AND c.subscriber_id = w.subscriber_id
+               AND c.version > w.after
+             ORDER BY c.version LIMIT 1) AS next
+      FROM unnest($1::int[], $2::text[], $3::bigint[])
+           WITH ORDINALITY AS w(project, subscriber_id, after, nth)
+      LEFT JOIN inboxes i ON i.project = w.project AND i.subscriber_id = w.subscriber_id
+     ORDER BY w.nth
     """,
 )
 
 
-async def start(db: Connection, project: int, subscriber_id: str, after: int) -> Start:
-    """Version, unread count and the first change after `after` that is still in the log."""
-    row = await db.row(START, project, subscriber_id, after)
-    assert row is not None
-    return Start(*row)
+async def starts(db: Connection, readers: Sequence[tuple[int, str, int | None]]) -> list[Start]:
+    """For each (project, subscriber id, after), in that order, how its inbox stands."""
+    rows = await db.rows(
+        STARTS, [r[0] for r in readers], [r[1] for r in readers], [r[2] for r in readers]
+    )
+    return [Start(*row) for row in rows]

@@ -3,19 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import Struct
-
+from tocsin.domain.preferences import Preference
 from tocsin.store.pool import Connection, Query
-
-
-class Preference(Struct, frozen=True):
-    """channel `*`: all; topic and workflow_id are empty when the choice is not about one."""
-
-    channel: str
-    topic: str
-    workflow_id: str
-    enabled: bool
-
 
 LIST = Query(
     "preference_list",
@@ -60,7 +49,7 @@ async def upsert(
         subscriber_id,
         [c.channel for c in choices],
         [c.topic for c in choices],
-        [c.workflow_id for c in choices],
+        [c.workflow for c in choices],
         [c.enabled for c in choices],
         at,
     )

@@ -105,16 +105,21 @@ def _project(row: Record | None) -> Project | None:
 LIST_PROJECTS = Query(
     "project_list",
     f"""
-    SELECT {_COLUMNS}, count(*) OVER () AS total FROM projects
-     WHERE deleted_at IS NULL ORDER BY id LIMIT $1 OFFSET $2
+    SELECT t.total, p.*
+      FROM (SELECT count(*) AS total FROM projects WHERE deleted_at IS NULL) t
+      LEFT JOIN LATERAL (
+        SELECT {_COLUMNS} FROM projects
+         WHERE deleted_at IS NULL ORDER BY id LIMIT $1::int OFFSET $2::int
+      ) p ON true
+     ORDER BY p.id
     """,
 )
 
 
 async def list_projects(db: Connection, *, limit: int, offset: int) -> tuple[list[Project], int]:
-    """A page of the living projects by id, and how many there are (0 past the end)."""
-    rows = await db.rows(LIST_PROJECTS, limit, offset)
-    return [Project(*tuple(row)[:-1]) for row in rows], rows[0]["total"] if rows else 0
+    """A page of the living projects by id, and how many there are."""
+    found = [tuple(row) for row in await db.rows(LIST_PROJECTS, limit, offset)]
+    return [Project(*row[1:]) for row in found if row[1] is not None], found[0][0]
 
 
 LOCK_PROJECT = Query(
