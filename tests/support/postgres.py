@@ -1,0 +1,87 @@
+"""PostgreSQL for tests: a server per test process, a migrated database per test."""
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from tocsin.store.devserver import DevServer
+from tocsin.store.migrate import migrate
+from tocsin.store.pool import open_session
+
+T = TypeVar("T")
+
+TEMPLATE = "migrated"
+CONNECTIONS_MAX = 200
+
+
+def in_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end in a loop of its own, from a fixture that has none."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def renamed(url: str, database: str) -> str:
+    """The URL of another database of the same server."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
+
+
+async def run_on(url: str, *statements: str) -> None:
+    """Run statements one by one, each outside of a transaction."""
+    session = await open_session(url, application_name="tests")
+    try:
+        for statement in statements:
+            await session.script("tests", statement)
+    finally:
+        await session.close()
+
+
+class TestServer:
+    """Hands out databases; each is a copy of one that was migrated once."""
+
+    __test__ = False
+
+    def __init__(self, server: DevServer) -> None:
+        self.server = server
+        self._numbers = itertools.count(1)
+        self._migrated = False
+
+    @property
+    def url(self) -> str:
+        """The owner's first database; nothing is migrated in it."""
+        return self.server.url
+
+    @contextmanager
+    def database(self, *, migrated: bool = True) -> Iterator[str]:
+        """The URL of a new database, dropped at the end whoever is still connected."""
+        if migrated and not self._migrated:
+            in_thread(run_on(self.url, f"CREATE DATABASE {TEMPLATE}"))
+            in_thread(migrate(renamed(self.url, TEMPLATE)))
+            self._migrated = True
+        name = f"test_{next(self._numbers)}"
+        template = TEMPLATE if migrated else "template1"
+        in_thread(run_on(self.url, f"CREATE DATABASE {name} TEMPLATE {template}"))
+        try:
+            yield renamed(self.url, name)
+        finally:
+            in_thread(run_on(self.url, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@contextmanager
+def running_server() -> Iterator[TestServer]:
+    """A server with its data in a temporary directory; TOCSIN_PG_BIN chooses its programs."""
+    # Not pytest's tmp_path: a server that root starts runs as somebody who cannot enter that.
+    folder = Path(tempfile.mkdtemp(prefix="tocsin-tests-"))
+    folder.chmod(0o711)
+    settings = {"max_connections": str(CONNECTIONS_MAX)}
+    try:
+        with DevServer(folder / "data", durable=False, settings=settings) as server:
+            yield TestServer(server)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
