@@ -38,7 +38,7 @@ def new_project_key(project_id: str) -> str:
 
 async def ensure_operator_key(app: App) -> str | None:
     """Make the operator key if no process and no setting ever did; the plaintext, this one time."""
-    if app.settings.admin_api_key:
+    if app.settings.server.admin_api_key:
         return None
     key = f"admin_{secrets.token_hex(16)}"
     made = await kept.keep(app.db, OPERATOR_ROW, hash_key(key), app.clock.now())
@@ -132,7 +132,7 @@ class KeyRing:
 
     async def _refresh_operators(self) -> None:
         now = asyncio.get_running_loop().time()
-        if self._app.settings.admin_api_key or now < self._operators_until:
+        if self._app.settings.server.admin_api_key or now < self._operators_until:
             return
         made = await kept.read(self._app.db, OPERATOR_ROW)
         self._operators = _configured(self._app)
@@ -189,9 +189,10 @@ def _project(owner: projects.KeyOwner | None) -> ProjectKey | None:
 
 
 def _configured(app: App) -> list[tuple[bytes, Operator]]:
+    server = app.settings.server
     known = []
-    if app.settings.admin_api_key:
-        known.append((hash_key(app.settings.admin_api_key), Operator(writes=True)))
-    if app.settings.readonly_api_key:
-        known.append((hash_key(app.settings.readonly_api_key), Operator(writes=False)))
+    if server.admin_api_key:
+        known.append((hash_key(server.admin_api_key.reveal()), Operator(writes=True)))
+    if server.readonly_api_key:
+        known.append((hash_key(server.readonly_api_key.reveal()), Operator(writes=False)))
     return known
