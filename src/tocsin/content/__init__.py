@@ -1,0 +1,1 @@
+"""Template and data in, message content out."""

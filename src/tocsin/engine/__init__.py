@@ -1,0 +1,1 @@
+"""The running loops, each with start and stop."""

@@ -1,0 +1,66 @@
+"""Lanes: one provider account on one channel; paused, paced and claimed as a whole."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from tocsin.store.pool import Connection
+from tocsin.store.query import Query
+
+
+class LaneRow(Struct, frozen=True):
+    id: int
+    channel: str
+    provider: str
+    account: str
+    paused_until: datetime | None
+    pause_code: str | None
+    pause_reason: str | None
+
+
+ENSURE_LANE = Query(
+    "ensure_lane",
+    """
+WITH made AS (
+    INSERT INTO lanes (channel, provider, account, created_at) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (channel, provider, account) DO NOTHING RETURNING id)
+SELECT id FROM made UNION ALL
+SELECT id FROM lanes WHERE channel = $1 AND provider = $2 AND account = $3 LIMIT 1
+""",
+)
+LANES = Query(
+    "lanes",
+    """
+SELECT id, channel, provider, account, paused_until, pause_code, pause_reason
+  FROM lanes ORDER BY id LIMIT 10000
+""",
+)
+# A pause never shortens another's.
+PAUSE_LANE = Query(
+    "pause_lane",
+    """
+UPDATE lanes SET paused_until = $2, pause_code = $3, pause_reason = $4
+ WHERE id = $1 AND (paused_until IS NULL OR paused_until < $2)
+""",
+)
+
+
+async def ensure_lane(
+    db: Connection, *, channel: str, provider: str, account: str, now: datetime
+) -> int:
+    """The id of a lane, made when it is new."""
+    while True:
+        lane: int | None = await db.value(ENSURE_LANE, channel, provider, account, now)
+        # Another process may have made it after our snapshot was taken: then the next look sees it.
+        if lane is not None:
+            return lane
+
+
+async def lanes(db: Connection) -> list[LaneRow]:
+    """Every lane there is."""
+    return [LaneRow(*row) for row in await db.rows(LANES)]
+
+
+async def pause_lane(db: Connection, *, lane: int, until: datetime, code: str, reason: str) -> None:
+    """The lane gives no work before `until`, on every replica."""
+    await db.execute(PAUSE_LANE, lane, until, code, reason)
