@@ -13,7 +13,8 @@ from tocsin.domain.errors import Conflict, Invalid, NotFound
 from tocsin.domain.request import Track, Window
 from tocsin.service.app import App
 from tocsin.service.keys import HINT, hash_key, new_project_key
-from tocsin.service.subscribers import Done, zone_named
+from tocsin.service.subscribers import Done
+from tocsin.service.window import check_window
 from tocsin.store import projects
 from tocsin.wire.addresses import check_address, check_name
 
@@ -24,7 +25,6 @@ GRACE_HOURS_MAX: Final = 720
 SETTINGS_BYTES_MAX: Final = 64 * 1024
 _DEFAULT_CHANNELS: Final[tuple[Channel, ...]] = ("email", "in_app")
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-_TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _APPLIES_TO: Final = (None, "marketing", "all")
 
 RateLimit = Annotated[int, Meta(ge=0, le=RATE_LIMIT_MAX)]
@@ -237,7 +237,7 @@ def _patched(project: projects.Project, wanted: ProjectPatch) -> projects.Projec
         new["from_name"] = _name(wanted.from_name)
     settings = msgspec.json.decode(project.settings)
     if isinstance(wanted.send_window, Window):
-        _check_window(wanted.send_window)
+        check_window(wanted.send_window)
     if isinstance(wanted.tracking, Tracking):
         _check_applies_to(wanted.tracking.applies_to, "tracking.applies_to")
     for name in ("send_window", "tracking"):
@@ -258,27 +258,6 @@ def _check_applies_to(value: str | None, field: str) -> None:
             remedy="leave it out for marketing only",
             field=field,
         )
-
-
-def _check_window(window: Window) -> None:
-    for field, value in (("start", window.start), ("end", window.end)):
-        if not _TIME.fullmatch(value):
-            raise Invalid(
-                "invalid_send_window",
-                f"send_window.{field} is not a time of day",
-                remedy="write it as HH:MM, as 09:00",
-                field=f"send_window.{field}",
-            )
-    if window.tz is not None:
-        zone_named(window.tz, "send_window.tz")
-    if window.days is not None and not all(1 <= day <= 7 for day in window.days):
-        raise Invalid(
-            "invalid_send_window",
-            "send_window.days has a day that is not 1 (Monday) to 7 (Sunday)",
-            remedy="leave days out for every day",
-            field="send_window.days",
-        )
-    _check_applies_to(window.applies_to, "send_window.applies_to")
 
 
 async def rotate_key(app: App, project_id: str, wanted: RotateIn) -> KeyRotated:

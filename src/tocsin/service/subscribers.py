@@ -1,6 +1,5 @@
 """Subscribers of a project: store, find, read and forget people."""
 
-import zoneinfo
 from datetime import datetime
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from tocsin.domain.errors import Invalid, NotFound
 from tocsin.domain.request import SubscriberIn
 from tocsin.service.app import App
 from tocsin.service.principal import ProjectKey
+from tocsin.service.window import is_zone
 from tocsin.store import inbox, subscribers
 from tocsin.store.inbox_changes import hint_of
 from tocsin.store.pattern import containing
@@ -63,17 +63,14 @@ def _not_found() -> NotFound:
     )
 
 
-def zone_named(name: str, field: str) -> str:
-    """An IANA time zone's name. Raises Invalid."""
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+def _zone(name: str) -> str:
+    if not is_zone(name):
         raise Invalid(
             "unknown_timezone",
-            f"{field} is not an IANA time zone",
+            "timezone is not an IANA time zone",
             remedy="use a name such as Europe/Paris",
-            field=field,
-        ) from None
+            field="timezone",
+        )
     return name
 
 
@@ -87,7 +84,7 @@ def _text(wanted: SubscriberIn, column: str) -> str | None:
         case "phone":
             return check_phone(value, column)
         case "timezone":
-            return zone_named(value.strip(), column)
+            return _zone(value.strip())
         case _:
             return check_line(value.strip(), column)
 

@@ -17,7 +17,9 @@ Purpose = Literal["inbox", "unsubscribe"]
 INBOX_AUDIENCE: Final = "tocsin:inbox"
 #: Longer than any token of ours; what is longer is not looked at.
 TOKEN_MAX: Final = 4_096
+#: Of a secret that Tocsin makes, and of one that an operator chose.
 SECRET_BYTES_MIN: Final = 32
+CHOSEN_BYTES_MIN: Final = 16
 _KEY_BYTES: Final = 32
 _MAC_BYTES: Final = 16
 
@@ -43,9 +45,9 @@ class Unsubscribe(Struct, frozen=True, array_like=True):
 
 
 def derive_key(secret: bytes, purpose: Purpose) -> bytes:
-    """The 32-byte key of one purpose (HKDF-SHA256, RFC 5869 §2.3; the secret is uniformly random)."""
-    if len(secret) < SECRET_BYTES_MIN:
-        raise ValueError(f"the signing secret needs at least {SECRET_BYTES_MIN} bytes")
+    """The 32-byte key of one purpose (HKDF-SHA256, RFC 5869 §2.3)."""
+    if len(secret) < CHOSEN_BYTES_MIN:
+        raise ValueError(f"the signing secret needs at least {CHOSEN_BYTES_MIN} bytes")
     info = f"tocsin {purpose} v1".encode()
     return HKDFExpand(algorithm=SHA256(), length=_KEY_BYTES, info=info).derive(
         hashlib.sha256(secret).digest()

@@ -1,0 +1,1 @@
+"""The REST face: notifyd's paths, problem documents, OpenAPI."""

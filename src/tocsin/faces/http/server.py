@@ -1,0 +1,85 @@
+"""Server: uvicorn on uvloop over a socket that the caller bound; stops without cutting anyone off."""
+
+import asyncio
+import resource
+import socket
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import uvicorn
+import uvloop
+
+from tocsin.faces.http.front import Front
+
+T = TypeVar("T")
+
+BACKLOG: Final = 2_048
+KEEP_ALIVE_S: Final = 75
+#: How long requests in progress may take after the stop; then they are cut off.
+GRACE_S: Final = 10
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the caller, who may run a worker beside it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Raises OSError, which is the caller's to decide."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    bound.setblocking(False)
+    return bound
+
+
+async def serve(
+    front: Front, bound: socket.socket, stop: asyncio.Event, *, grace_s: int = GRACE_S
+) -> None:
+    """Serve until `stop` is set; then end all streams, accept nothing, let requests finish."""
+    config = uvicorn.Config(
+        front,
+        loop="none",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=grace_s,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[bound]), name="http server")
+    stopping = asyncio.create_task(stop.wait(), name="http stop")
+    try:
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        front.drain()
+        server.should_exit = True
+        await serving
+
+
+def raise_open_files() -> int:
+    """Let this process hold as many connections as the system permits; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run a process's main on uvloop, to its end."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
