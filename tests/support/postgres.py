@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Coroutine, Iterator
@@ -18,7 +19,9 @@ from tocsin.store.pool import open_session
 T = TypeVar("T")
 
 TEMPLATE = "migrated"
-CONNECTIONS_MAX = 200
+SETTINGS = {"max_connections": "200", "max_wal_size": "256MB"}
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES_MIN = 2 << 30
 
 
 def in_thread(work: Coroutine[Any, Any, T]) -> T:
@@ -66,7 +69,8 @@ class TestServer:
             self._migrated = True
         name = f"test_{next(self._numbers)}"
         template = TEMPLATE if migrated else "template1"
-        in_thread(run_on(self.url, f"CREATE DATABASE {name} TEMPLATE {template}"))
+        copy = f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy"
+        in_thread(run_on(self.url, copy))
         try:
             yield renamed(self.url, name)
         finally:
@@ -77,11 +81,19 @@ class TestServer:
 def running_server() -> Iterator[TestServer]:
     """A server with its data in a temporary directory; TOCSIN_PG_BIN chooses its programs."""
     # Not pytest's tmp_path: a server that root starts runs as somebody who cannot enter that.
-    folder = Path(tempfile.mkdtemp(prefix="tocsin-tests-"))
+    folder = Path(tempfile.mkdtemp(prefix="tocsin-tests-", dir=_memory()))
     folder.chmod(0o711)
-    settings = {"max_connections": str(CONNECTIONS_MAX)}
     try:
-        with DevServer(folder / "data", durable=False, settings=settings) as server:
+        with DevServer(folder / "data", durable=False, settings=SETTINGS) as server:
             yield TestServer(server)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _memory() -> Path | None:
+    """Where files are memory, if there is room: a copy of a database takes a tenth of the time."""
+    try:
+        room = shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
+    except OSError:
+        return None
+    return MEMORY if room and os.access(MEMORY, os.W_OK) else None
