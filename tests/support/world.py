@@ -103,7 +103,7 @@ class World:
         return [row[0] for row in rows]
 
     async def send(self, *, key: str | None = None, **fields: Any) -> Reply:
-        return await send(self.app, self.who, SendRequest(**fields), key)
+        return await send(self.app, self.who, msgspec.convert(fields, SendRequest), key)
 
     async def job(self, **fields: Any) -> UUID:
         """Send on one channel; the job's id."""
@@ -111,10 +111,14 @@ class World:
         return UUID(reply["job_ids"][0])
 
     async def batch(self, *, key: str | None = None, **fields: Any) -> Reply:
-        return await batch(self.app, self.who, BatchRequest(**fields), key)
+        return await batch(self.app, self.who, msgspec.convert(fields, BatchRequest), key)
 
     async def status(self, job_id: UUID) -> str:
         return (await jobs.get(self.app, self.who, job_id)).status
+
+    async def attempts(self, job_id: UUID) -> int:
+        """Attempts that counted before the last one."""
+        return (await jobs.get(self.app, self.who, job_id)).attempts - 1
 
     async def tick(self, **by: float) -> None:
         """Move the clock and wake whoever waits for it."""
@@ -135,6 +139,14 @@ class World:
                     break
                 await hints.wait(0.02)
         hints.close()
+
+    async def settled(self, at: int = 0) -> None:
+        """Return when this worker has ended the leases it holds, and written that down."""
+        worker = self.workers[at]
+        async with asyncio.timeout(BOUND_S):
+            while tasks := {t for c in worker.claimers for t in c.tasks} | worker.reaper.tasks:
+                await asyncio.wait(tasks)
+            await worker.settler.drained()
 
     async def counts(self) -> dict[int, int]:
         """Outcomes by state."""

@@ -1,4 +1,4 @@
-"""Compose: a stored content, a person and a template become the message of one job."""
+"""Compose: a script and a person become the message of one job."""
 
 import base64
 import binascii
@@ -9,7 +9,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from tocsin.content.placeholders import fill, fill_html, fill_line
+from tocsin.content.placeholders import Compiled, fill, fill_html, fill_line
+from tocsin.content.script import Script
 from tocsin.domain.channel import Channel
 from tocsin.domain.content import Content
 from tocsin.domain.message import (
@@ -21,14 +22,6 @@ from tocsin.domain.message import (
     TextMessage,
 )
 from tocsin.wire.mime import message_id
-
-
-class Words(Struct, frozen=True):
-    """The texts to fill: the template's, or the content's own."""
-
-    subject: str | None
-    body: str | None
-    body_html: str | None
 
 
 class Person(Struct, frozen=True):
@@ -55,8 +48,10 @@ class Envelope(Struct, frozen=True):
     unsubscribe_url: str | None = None
 
 
-def variables(content: Content, own: str | None, person: Person) -> dict[str, Any]:
-    """Names to values: the person's fields, then the send's vars, then the job's own; later ones win."""
+def variables(person: Person) -> dict[str, Any]:
+    """Names to values. Of somebody unknown nothing has a value, so names stay as they are written."""
+    if person.subscriber_id is None:
+        return {}
     values: dict[str, Any] = {
         "subscriber_id": person.subscriber_id,
         "email": person.email,
@@ -65,53 +60,43 @@ def variables(content: Content, own: str | None, person: Person) -> dict[str, An
         "last_name": person.last_name,
         "locale": person.locale,
         "timezone": person.timezone,
+        "data": msgspec.json.decode(person.data) if person.data else {},
     }
-    if person.subscriber_id is None:
-        # Nobody is known: these names have no value, so they stay as they are written.
-        values = {}
-    elif person.data:
-        values["data"] = msgspec.json.decode(person.data)
-    if values:
-        values["subscriber"] = dict(values, id=person.subscriber_id)
-    if content.vars:
-        values.update(content.vars)
-    if own:
-        values.update(msgspec.json.decode(own))
+    values["subscriber"] = dict(values, id=person.subscriber_id)
     return values
 
 
-def compose(content: Content, words: Words, envelope: Envelope, values: dict[str, Any]) -> Message:
-    """The message. A text part is left out when there is none; nothing is looked up."""
+def compose(script: Script, envelope: Envelope, values: dict[str, Any]) -> Message:
+    """The message. A part is left out when there is no text for it; nothing is looked up."""
     match envelope.channel:
         case "email":
-            return _email(content, words, envelope, values)
+            return _email(script, envelope, values)
         case "in_app":
             return InAppMessage(
                 job_id=envelope.job_id,
                 subscriber_id=envelope.recipient,
-                subject=_line(words.subject, values),
-                body=fill(words.body or "", values),
-                icon=content.icon,
-                url=_line(content.url, values),
-                data=_shown(content),
+                subject=_line(script.subject, values),
+                body="" if script.body is None else fill(script.body, values),
+                icon=script.content.icon,
+                url=_line(script.url, values),
+                data=_shown(script.content),
             )
         case _:
             return TextMessage(
                 job_id=envelope.job_id,
                 channel=envelope.channel,
                 to=envelope.recipient,
-                subject=_line(words.subject, values),
-                body=fill(words.body or "", values),
+                subject=_line(script.subject, values),
+                body="" if script.body is None else fill(script.body, values),
             )
 
 
-def _line(text: str | None, values: dict[str, Any]) -> str | None:
+def _line(text: Compiled | None, values: dict[str, Any]) -> str | None:
     return None if text is None else fill_line(text, values)
 
 
-def _email(
-    content: Content, words: Words, envelope: Envelope, values: dict[str, Any]
-) -> EmailMessage:
+def _email(script: Script, envelope: Envelope, values: dict[str, Any]) -> EmailMessage:
+    content = script.content
     headers = content.email_headers
     if envelope.unsubscribe_url and not any(
         name.lower() == "list-unsubscribe" for name, _ in headers
@@ -127,19 +112,23 @@ def _email(
         job_id=envelope.job_id,
         sender=envelope.sender,
         to=Mailbox(envelope.recipient),
-        subject=_line(words.subject, values) or "",
+        subject=_line(script.subject, values) or "",
         message_id=message_id(envelope.job_id, domain),
         date=envelope.at,
-        text=None if words.body is None else fill(words.body, values),
-        html=None if words.body_html is None else fill_html(words.body_html, values),
+        text=None if script.body is None else fill(script.body, values),
+        html=None if script.body_html is None else fill_html(script.body_html, values),
         cc=content.cc,
         reply_to=content.reply_to,
         headers=headers,
-        attachments=tuple(
-            Attachment(a.filename, base64.b64decode(a.content), a.content_type, a.content_id)
-            for a in content.attachments
-        ),
+        attachments=_attachments(content) if content.attachments else (),
         tags=content.tags,
+    )
+
+
+def _attachments(content: Content) -> tuple[Attachment, ...]:
+    return tuple(
+        Attachment(a.filename, base64.b64decode(a.content), a.content_type, a.content_id)
+        for a in content.attachments
     )
 
 

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -25,43 +25,42 @@ def compile_text(text: str) -> Compiled:
     return tuple(_PLACEHOLDER.split(text))
 
 
-def names_in(text: str) -> set[str]:
-    """The names a text asks for."""
-    return set(compile_text(text)[1::2])
-
-
-def fill(text: str, values: Mapping[str, Any]) -> str:
+def fill(compiled: Compiled, values: Mapping[str, Any]) -> str:
     """As plain text. A name without a value stays as it is written, as with notifyd."""
-    parts = compile_text(text)
-    if len(parts) == 1:
-        return text
-    return _join(parts, values, escape=False)
+    return compiled[0] if len(compiled) == 1 else _join(compiled, values, as_text)
 
 
-def fill_line(text: str, values: Mapping[str, Any]) -> str:
-    """As one line (a subject): line breaks in a value become a space, so no value adds a header."""
-    filled = fill(text, values)
-    return _LINE_BREAKS.sub(" ", filled).strip() if _LINE_BREAKS.search(filled) else filled
+def fill_line(compiled: Compiled, values: Mapping[str, Any]) -> str:
+    """As one line (a subject): line breaks become a space, so no value adds a header."""
+    filled = fill(compiled, values)
+    if filled.isprintable() or not _LINE_BREAKS.search(filled):
+        return filled
+    return _LINE_BREAKS.sub(" ", filled).strip()
 
 
-def fill_html(text: str, values: Mapping[str, Any]) -> str:
+def fill_html(compiled: Compiled, values: Mapping[str, Any]) -> str:
     """As HTML: every value is escaped."""
-    parts = compile_text(text)
-    if len(parts) == 1:
-        return text
-    return _join(parts, values, escape=True)
+    return compiled[0] if len(compiled) == 1 else _join(compiled, values, as_html)
 
 
-def _join(parts: Compiled, values: Mapping[str, Any], *, escape: bool) -> str:
-    made = [parts[0]]
-    for at in range(1, len(parts), 2):
-        found, value = look_up(values, parts[at])
-        if not found:
-            made.append("{{" + parts[at] + "}}")
+def bind(compiled: Compiled, values: Mapping[str, Any], write: Callable[[Any], str]) -> Compiled:
+    """What stays to be filled once these values are in: a campaign's own vars, the same for everyone."""
+    bound = [compiled[0]]
+    for at in range(1, len(compiled), 2):
+        found, value = look_up(values, compiled[at])
+        if found:
+            bound[-1] += write(value) + compiled[at + 1]
         else:
-            text = as_text(value)
-            made.append(html.escape(text) if escape else text)
-        made.append(parts[at + 1])
+            bound += [compiled[at], compiled[at + 1]]
+    return tuple(bound)
+
+
+def _join(compiled: Compiled, values: Mapping[str, Any], write: Callable[[Any], str]) -> str:
+    made = list(compiled)
+    for at in range(1, len(made), 2):
+        name = made[at]
+        found, value = look_up(values, name)
+        made[at] = write(value) if found else "{{" + name + "}}"
     return "".join(made)
 
 
@@ -69,9 +68,11 @@ def look_up(values: Mapping[str, Any], name: str) -> tuple[bool, Any]:
     """(whether there is a value, the value); `a.b` looks into objects when there is no key `a.b`."""
     if name in values:
         return True, values[name]
+    if "." not in name:
+        return False, None
     value: Any = values
     for step in name.split("."):
-        if not isinstance(value, Mapping) or step not in value:
+        if not isinstance(value, dict) or step not in value:
             return False, None
         value = value[step]
     return True, value
@@ -79,10 +80,11 @@ def look_up(values: Mapping[str, Any], name: str) -> tuple[bool, Any]:
 
 def as_text(value: Any) -> str:
     """Text as it is, null as nothing, objects and arrays as JSON."""
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-        case _:
-            return msgspec.json.encode(value).decode()
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+def as_html(value: Any) -> str:
+    """The same, escaped for HTML text and attribute values."""
+    return html.escape(as_text(value))

@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from tocsin.content.compose import Envelope, Person, Words, compose, variables
-from tocsin.content.placeholders import compile_text
+from tocsin.content.compose import Envelope, Person, compose, variables
+from tocsin.content.script import Script, Words, script_of
 from tocsin.domain.channel import Channel
 from tocsin.domain.content import Content
 from tocsin.domain.errors import Invalid
@@ -81,8 +81,11 @@ class Assembler:
             if (content := said.get(job.content_id)) and (template := content.template)
         }
         wordings = await templates.wordings(self._db, list(wanted)) if wanted else {}
+        scripts: dict[UUID, Script] = {}
         return {
-            job.id: self._one(job, said.get(job.content_id), senders, wordings, channel, now)
+            job.id: self._one(
+                job, said.get(job.content_id), senders, wordings, scripts, channel, now
+            )
             for job in jobs.values()
         }
 
@@ -112,6 +115,7 @@ class Assembler:
         content: Content | None,
         senders: dict[int, Sender],
         wordings: dict[tuple[int, str, str], Wording],
+        scripts: dict[UUID, Script],
         channel: Channel,
         now: datetime,
     ) -> Assembled:
@@ -122,20 +126,13 @@ class Assembler:
         refusal = _refusal(job, content, sender, channel, now)
         if refusal is not None:
             return Assembled(job, content, refusal=refusal)
-        words = Words(content.subject, content.body, content.body_html)
-        if content.template is not None:
-            wording = wordings.get((job.project, content.template, channel))
-            if wording is None:
-                missing = "the template has no variant for this channel, or was deleted"
-                refusal = ContentRejected("template_missing", missing)
-                return Assembled(job, content, refusal=refusal)
-            words = Words(
-                wording.subject if content.subject is None else content.subject,
-                wording.body if content.body is None else content.body,
-                wording.body_html if content.body_html is None else content.body_html,
-            )
+        script = _script(job, content, channel, wordings, scripts)
+        if script is None:
+            missing = "the template has no variant for this channel, or was deleted"
+            refusal = ContentRejected("template_missing", missing)
+            return Assembled(job, content, refusal=refusal)
         try:
-            message = self._compose(job, content, words, sender, channel, now)
+            message = self._compose(job, script, sender, channel, now)
         except Invalid as error:
             refusal = ContentRejected(error.code, error.detail)
             return Assembled(job, content, refusal=refusal)
@@ -144,8 +141,7 @@ class Assembler:
     def _compose(
         self,
         job: JobDetail,
-        content: Content,
-        words: Words,
+        script: Script,
         sender: Sender | None,
         channel: Channel,
         now: datetime,
@@ -154,20 +150,42 @@ class Assembler:
         if sender is not None and sender.from_email:
             mailbox = Mailbox(sender.from_email, sender.from_name)
         unsubscribe = None
-        if content.marketing and channel == "email":
+        if script.content.marketing and channel == "email":
             unsubscribe = self._defaults.unsubscribe_url(job.project, channel, job.recipient, now)
         recipient = job.recipient
         if channel == "in_app" and job.subscriber_id is not None:
             recipient = job.subscriber_id
         envelope = Envelope(job.id, channel, recipient, mailbox, now, unsubscribe)
-        values = variables(content, job.vars, _person(job)) if _asks(words, content) else {}
-        return compose(content, words, envelope, values)
+        values = variables(_person(job)) if script.personal else {}
+        return compose(script, envelope, values)
 
 
-def _asks(words: Words, content: Content) -> bool:
-    """Whether any text has a placeholder: most campaigns' footers and alerts have none."""
-    texts = (words.subject, words.body, words.body_html, content.url)
-    return any(text and len(compile_text(text)) > 1 for text in texts)
+def _script(
+    job: JobDetail,
+    content: Content,
+    channel: Channel,
+    wordings: dict[tuple[int, str, str], Wording],
+    scripts: dict[UUID, Script],
+) -> Script | None:
+    """The script of the job's content, made once per batch; None when its template is gone."""
+    script = scripts.get(job.content_id)
+    if script is not None:
+        return script
+    words = Words(content.subject, content.body, content.body_html)
+    if content.template is not None:
+        wording = wordings.get((job.project, content.template, channel))
+        if wording is None:
+            return None
+        words = Words(
+            wording.subject if content.subject is None else content.subject,
+            wording.body if content.body is None else content.body,
+            wording.body_html if content.body_html is None else content.body_html,
+        )
+    if job.vars:
+        own = msgspec.json.decode(job.vars)
+        content = msgspec.structs.replace(content, vars={**(content.vars or {}), **own})
+        return script_of(content, words)
+    return scripts.setdefault(job.content_id, script_of(content, words))
 
 
 def _person(job: JobDetail) -> Person:

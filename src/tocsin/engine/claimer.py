@@ -55,7 +55,7 @@ class Claimer:
         self._slots = asyncio.Semaphore(LEASES_MAX)
         self._cursors = dict.fromkeys(CLASSES, 0)
         self._swept_at = 0.0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
         self.waits_for_room = False
         self.served: dict[tuple[int, int], int] = {}
 
@@ -65,8 +65,8 @@ class Claimer:
     async def stop(self) -> None:
         """Claim nothing more, and return when every lease in hand has ended."""
         await self.loop.stop()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if self.tasks:
+            await asyncio.wait(self.tasks)
         self._hints.close()
 
     async def _turn(self) -> None:
@@ -90,8 +90,8 @@ class Claimer:
     async def _begin(self, lease: Lease) -> None:
         await self._slots.acquire()
         task = asyncio.create_task(self._deliver(lease), name=f"lease {lease.id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def _deliver(self, lease: Lease) -> None:
         try:

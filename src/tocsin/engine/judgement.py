@@ -8,7 +8,7 @@ from uuid import UUID
 from tocsin.connectors.base import Call
 from tocsin.domain.job import State
 from tocsin.domain.message import InAppMessage
-from tocsin.domain.outcome import Outcome, Transient, Unknown
+from tocsin.domain.outcome import Accepted, Outcome, Transient, Unknown
 from tocsin.domain.verdict import Verdict, judge
 from tocsin.engine.run import Run
 from tocsin.engine.settlement import DeadAddress, Pause, Settlement
@@ -24,6 +24,8 @@ Judged = tuple[UUID, Verdict]
 
 def verdict_of(run: Run, job_id: UUID, outcome: Outcome) -> Verdict:
     """What an outcome makes of this job."""
+    if type(outcome) is Accepted:
+        return Verdict(State.SENT, provider_message_id=outcome.provider_message_id)
     assembled = run.assembled.get(job_id)
     return judge(
         outcome,
@@ -42,6 +44,9 @@ def sort_outcomes(
     The others are noted in the run: given back (a pause is no attempt, law 7), or kept frozen, to be
     repeated as the same bytes under the same key (laws 4 and 6).
     """
+    if not run.reported and all(type(outcome) is Accepted for outcome in outcomes):
+        pairs = zip(call.job_ids, outcomes, strict=True)
+        return [(job_id, verdict_of(run, job_id, outcome)) for job_id, outcome in pairs], None
     settled: list[Judged] = []
     pause: Pause | None = None
     for job_id, outcome in zip(call.job_ids, outcomes, strict=True):

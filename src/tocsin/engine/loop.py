@@ -23,20 +23,20 @@ class Loop:
     def __init__(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
         self._name = name
         self._turn = turn
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
         self.moved_at = 0.0
 
     def start(self) -> None:
         self.moved_at = asyncio.get_running_loop().time()
-        self._task = asyncio.create_task(self._run(), name=self._name)
+        self.task = asyncio.create_task(self._run(), name=self._name)
 
     async def stop(self) -> None:
         """End between two awaits of the turn."""
-        if self._task is None:
+        if self.task is None:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        self.task = None
 
     @property
     def still_for_s(self) -> float:

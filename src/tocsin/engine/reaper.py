@@ -55,7 +55,7 @@ class Reaper:
         self._assembler = assembler
         self._worker = worker
         self._lease_s = lease_s
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         self.loop.start()
@@ -63,8 +63,8 @@ class Reaper:
     async def stop(self) -> None:
         """Take no further lease, and return when those adopted have ended."""
         await self.loop.stop()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if self.tasks:
+            await asyncio.wait(self.tasks)
 
     async def _turn(self) -> None:
         if await self.reap_once() < LEASES_MAX:
@@ -92,8 +92,8 @@ class Reaper:
         for lease, calls, closed in adopted:
             repeat = self._dispatcher.repeat(lease, self._lanes[lease.lane], calls, closed)
             task = asyncio.create_task(repeat, name=f"lease {lease.id} again")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
         return len(found)
 
     async def _requeue_uncalled(

@@ -48,18 +48,18 @@ class Settler:
         self._idle = asyncio.Event()
         self._idle.set()
         self._stopping = False
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
         self.flushed_at = 0.0
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="settler")
+        self.task = asyncio.create_task(self._run(), name="settler")
 
     async def stop(self) -> None:
         """Write what was handed over, then end."""
         self._stopping = True
         self._work.set()
-        if self._task is not None:
-            await self._task
+        if self.task is not None:
+            await self.task
 
     def put(self, settlement: Settlement) -> None:
         """Hand over; written within milliseconds, in the order given."""

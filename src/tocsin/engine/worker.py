@@ -88,6 +88,12 @@ class Worker:
         self._beat = Loop("beat", self._prove_progress)
         self._served = Loop("served", self._mark_served)
 
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """Every loop but the claimers' and the settler."""
+        parts = (self.renewer, self.promoter, self.reaper, self.upkeep)
+        return (*(part.loop for part in parts), self._beat, self._served)
+
     def start(self) -> None:
         self.settler.start()
         self.renewer.start()

@@ -1,0 +1,1 @@
+"""How the world reaches the service; a face never imports a face."""

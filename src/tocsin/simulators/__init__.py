@@ -1,0 +1,1 @@
+"""Faithful fake providers with scripted faults; they ship with the product."""

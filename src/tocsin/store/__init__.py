@@ -1,0 +1,1 @@
+"""The only place with SQL: one module per table family."""

@@ -1,0 +1,1 @@
+"""Protocols, ignorant of notifications."""
