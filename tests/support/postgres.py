@@ -1,13 +1,14 @@
 """PostgreSQL for tests: a server per test process, a migrated database per test."""
 
 import asyncio
+import fcntl
 import itertools
 import os
 import shutil
 import tempfile
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -20,6 +21,7 @@ T = TypeVar("T")
 
 TEMPLATE = "migrated"
 SETTINGS = {"max_connections": "200", "max_wal_size": "256MB"}
+PREFIX = "tocsin-tests-"
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES_MIN = 2 << 30
 
@@ -81,13 +83,23 @@ class TestServer:
 def running_server() -> Iterator[TestServer]:
     """A server with its data in a temporary directory; TOCSIN_PG_BIN chooses its programs."""
     # Not pytest's tmp_path: a server that root starts runs as somebody who cannot enter that.
-    folder = Path(tempfile.mkdtemp(prefix="tocsin-tests-", dir=_memory()))
+    root = _memory() or Path(tempfile.gettempdir())
+    _forget_killed_runs(root)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
     folder.chmod(0o711)
     try:
         with DevServer(folder / "data", durable=False, settings=SETTINGS) as server:
             yield TestServer(server)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget_killed_runs(root: Path) -> None:
+    """Remove what runs left that were killed: their servers died with them, and their locks."""
+    for lock in root.glob(f"{PREFIX}*/data/tocsin.lock"):
+        with suppress(OSError), lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parents[1], ignore_errors=True)
 
 
 def _memory() -> Path | None:
