@@ -57,11 +57,3 @@ async def take_ticket(db: Connection, ticket_hash: bytes, at: datetime) -> Ticke
     row = await db.row(TAKE_TICKET, ticket_hash)
     ticket = None if row is None else Ticket(*row)
     return None if ticket is None or ticket.expires_at <= at else ticket
-
-
-FORGET_TICKETS = Query("tickets_forget", "DELETE FROM stream_tickets WHERE expires_at <= $1")
-
-
-async def forget_tickets(db: Connection, at: datetime) -> int:
-    """Delete every ticket that expired unused; how many."""
-    return await db.execute(FORGET_TICKETS, at)

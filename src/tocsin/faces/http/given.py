@@ -7,10 +7,10 @@ from uuid import UUID
 import msgspec
 from litestar import Request
 from litestar.connection import ASGIConnection
-from litestar.di import Provide
+from litestar.di import NamedDependency, Provide
 from litestar.handlers import BaseRouteHandler
 from litestar.openapi.spec import SecurityRequirement
-from litestar.params import Dependency, Parameter
+from litestar.params import PathParameter, QueryParameter, SkipValidation
 
 from tocsin.domain.errors import NotFound
 from tocsin.faces.http.body import decode
@@ -19,18 +19,20 @@ from tocsin.service.app import App
 from tocsin.service.health import Probe
 from tocsin.service.principal import ProjectKey
 
-Given = Annotated[App, Dependency(skip_validation=True)]
-Project = Annotated[ProjectKey, Dependency(skip_validation=True)]
-Access = Annotated[InboxAccess, Dependency(skip_validation=True)]
-Health = Annotated[Probe, Dependency(skip_validation=True)]
+Given = NamedDependency[SkipValidation[App]]
+Project = NamedDependency[SkipValidation[ProjectKey]]
+Access = NamedDependency[SkipValidation[InboxAccess]]
+Health = NamedDependency[SkipValidation[Probe]]
 
 OFFSET_MAX: Final = 1_000_000
 WORDS_MAX: Final = 200
 
-Offset = Annotated[int, Parameter(ge=0, le=OFFSET_MAX, description="How many to skip.")]
-Words = Annotated[str | None, Parameter(max_length=WORDS_MAX, description="Words to look for.")]
-PathId = Annotated[str, Parameter(min_length=1, max_length=256)]
-PathToken = Annotated[str, Parameter(min_length=1, max_length=4096)]
+Offset = Annotated[int, QueryParameter(ge=0, le=OFFSET_MAX, description="How many to skip.")]
+Words = Annotated[
+    str | None, QueryParameter(max_length=WORDS_MAX, description="Words to look for.")
+]
+PathId = Annotated[str, PathParameter(min_length=1, max_length=256)]
+PathToken = Annotated[str, PathParameter(min_length=1, max_length=4096)]
 
 PROJECT_KEY: Final[list[SecurityRequirement]] = [{"projectKey": []}, {"bearer": []}]
 INBOX_KEY: Final[list[SecurityRequirement]] = [{"bearer": []}, {"projectKey": []}]

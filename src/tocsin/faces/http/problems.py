@@ -17,6 +17,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 REALM: Final = 'Bearer realm="tocsin"'
 #: What a handler cannot say in more detail is cut here.
 DETAIL_MAX: Final = 500
+FRAMES_MAX: Final = -20
 
 #: What Litestar says when a handler wants a body and there is none.
 _NO_BODY: Final = "'data'"
@@ -129,7 +130,10 @@ def answer(error: Exception, request_id: str) -> Answer:
     known = told(error)
     if known is None:
         # Frames and names only: an exception's own text may quote what was in the request.
-        frames = "".join(traceback.format_tb(error.__traceback__))
+        frames = [
+            f"{frame.filename}:{frame.lineno} {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__, FRAMES_MAX)
+        ]
         _log.error("http.failed", request_id=request_id, error=type(error).__name__, frames=frames)
         known = TocsinError(
             "internal_error",

@@ -3,13 +3,13 @@
 from typing import Annotated
 
 from litestar import Router, get, patch, post
-from litestar.params import Parameter
+from litestar.params import FromQuery, JSONBody, QueryParameter
 
 from tocsin.faces.http.given import INBOX_KEY, Access, Given, Offset, PathId, Words, id_of
 from tocsin.service import inbox
 from tocsin.service.subscribers import Done
 
-Limit = Annotated[int, Parameter(ge=1, le=100)]
+Limit = Annotated[int, QueryParameter(ge=1, le=100)]
 
 
 @get("/{subscriber_id:str}")
@@ -19,7 +19,7 @@ async def list_inbox(
     subscriber_id: PathId,
     limit: Limit = 20,
     offset: Offset = 0,
-    filter: inbox.Filter = "all",  # noqa: A002 - the name in the address
+    filter: FromQuery[inbox.Filter] = "all",  # noqa: A002 - the name in the address
     q: Words = None,
 ) -> inbox.InboxPage:
     """The newest messages; `filter` and `q` apply before the limit, `total` counts what matches."""
@@ -36,7 +36,11 @@ async def count_unread(app: Given, access: Access, subscriber_id: PathId) -> inb
 
 @patch("/{subscriber_id:str}/{message_id:str}")
 async def mark_message(
-    app: Given, access: Access, subscriber_id: PathId, message_id: PathId, data: inbox.InboxPatch
+    app: Given,
+    access: Access,
+    subscriber_id: PathId,
+    message_id: PathId,
+    data: JSONBody[inbox.InboxPatch],
 ) -> Done:
     """Mark one message read, archived or to do, or take that back."""
     found = id_of(message_id, "message_not_found", "Message")

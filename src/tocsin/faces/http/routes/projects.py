@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from litestar import Router, delete, get, patch, post
-from litestar.params import Parameter
+from litestar.params import JSONBody, QueryParameter
 
 from tocsin.faces.http.given import (
     OPERATOR_KEY,
@@ -16,11 +16,11 @@ from tocsin.faces.http.given import (
 from tocsin.service import projects
 from tocsin.service.subscribers import Done
 
-Limit = Annotated[int, Parameter(ge=1, le=1000)]
+Limit = Annotated[int, QueryParameter(ge=1, le=1000)]
 
 
 @post(status_code=200, guards=[operator_writes])
-async def create_project(app: Given, data: projects.ProjectIn) -> projects.ProjectMade:
+async def create_project(app: Given, data: JSONBody[projects.ProjectIn]) -> projects.ProjectMade:
     """Make a project; its key is shown this one time."""
     return await projects.create(app, data)
 
@@ -33,7 +33,7 @@ async def list_projects(app: Given, limit: Limit = 200, offset: Offset = 0) -> p
 
 @patch("/{project_id:str}", guards=[operator_writes])
 async def change_project(
-    app: Given, project_id: PathId, data: projects.ProjectPatch
+    app: Given, project_id: PathId, data: JSONBody[projects.ProjectPatch]
 ) -> projects.ProjectChanged:
     """Change what is given."""
     return await projects.change(app, project_id, data)
@@ -41,7 +41,7 @@ async def change_project(
 
 @post("/{project_id:str}/rotate-key", status_code=200, guards=[operator_writes])
 async def rotate_key(
-    app: Given, project_id: PathId, data: projects.RotateIn | None = None
+    app: Given, project_id: PathId, data: JSONBody[projects.RotateIn | None] = None
 ) -> projects.KeyRotated:
     """A new key; the one in use goes on for `grace_hours`."""
     return await projects.rotate_key(app, project_id, data or projects.RotateIn())

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from litestar import Response, Router, post
-from litestar.params import Parameter
+from litestar.params import HeaderParameter, JSONBody
 
 from tocsin.domain.request import BatchRequest, SendRequest
 from tocsin.engine.order import Receipt
@@ -14,7 +14,7 @@ from tocsin.service import batch, send
 from tocsin.service.batch import BatchReceipt
 from tocsin.service.reply import Reply
 
-Key = Annotated[str | None, Parameter(header="Idempotency-Key")]
+Key = Annotated[str | None, HeaderParameter(name="Idempotency-Key")]
 
 
 def _response(reply: Reply) -> Response[Any]:
@@ -26,7 +26,7 @@ def _response(reply: Reply) -> Response[Any]:
 
 @post(["/send", "/schedule"], status_code=200, responses=answers(Receipt))
 async def send_one(
-    app: Given, who: Project, data: SendRequest, header_key: Key = None
+    app: Given, who: Project, data: JSONBody[SendRequest], header_key: Key = None
 ) -> Response[Any]:
     """Send to one person, on one channel or several; stored when this answers."""
     key = idempotency_key(header_key, data.idempotency_key)
@@ -35,7 +35,7 @@ async def send_one(
 
 @post("/batch", status_code=200, responses=answers(BatchReceipt))
 async def send_many(
-    app: Given, who: Project, data: BatchRequest, header_key: Key = None
+    app: Given, who: Project, data: JSONBody[BatchRequest], header_key: Key = None
 ) -> Response[Any]:
     """Send the same message to many subscribers; all of it is stored when this answers."""
     key = idempotency_key(header_key, data.idempotency_key)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from litestar import Response, Router, get, post
+from litestar.params import JSONBody
 
 from tocsin.faces.http.given import PROJECT_KEY, Given, Health, Project
 from tocsin.faces.http.openapi import answers
@@ -23,7 +24,9 @@ async def read_channels(app: Given, who: Project) -> health.ChannelsAnswer:
 
 
 @post("/auth/subscriber-token", status_code=200, security=PROJECT_KEY, tags=["Inbox"])
-async def issue_token(app: Given, who: Project, data: tokens.TokenRequest) -> tokens.TokenAnswer:
+async def issue_token(
+    app: Given, who: Project, data: JSONBody[tokens.TokenRequest]
+) -> tokens.TokenAnswer:
     """A token that opens one subscriber's inbox, for a browser."""
     return tokens.issue(app, who, data)
 

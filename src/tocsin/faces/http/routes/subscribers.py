@@ -3,18 +3,18 @@
 from typing import Annotated
 
 from litestar import Router, delete, get, post, put
-from litestar.params import Parameter
+from litestar.params import JSONBody, QueryParameter
 
 from tocsin.domain.request import SubscriberIn
 from tocsin.faces.http.given import PROJECT_KEY, Given, Offset, PathId, Project, Words
 from tocsin.service import preferences, subscribers
 
-Limit = Annotated[int, Parameter(ge=1, le=200)]
+Limit = Annotated[int, QueryParameter(ge=1, le=200)]
 
 
 @post(status_code=200)
 async def save_subscriber(
-    app: Given, who: Project, data: SubscriberIn
+    app: Given, who: Project, data: JSONBody[SubscriberIn]
 ) -> subscribers.SubscriberSaved:
     """Store a person. Of one already there, what is left out keeps its value."""
     return await subscribers.upsert(app, who, data)
@@ -52,7 +52,7 @@ async def read_preferences(
 
 @put("/{subscriber_id:str}/preferences")
 async def change_preferences(
-    app: Given, who: Project, subscriber_id: PathId, data: preferences.PreferencesIn
+    app: Given, who: Project, subscriber_id: PathId, data: JSONBody[preferences.PreferencesIn]
 ) -> preferences.PreferencesSaved:
     """Store these choices; others stay as they are."""
     return await preferences.change(app, who, subscriber_id, data)

@@ -3,13 +3,13 @@
 from typing import Annotated
 
 from litestar import Router, delete, get, post
-from litestar.params import Parameter
+from litestar.params import JSONBody, QueryParameter
 
 from tocsin.faces.http.given import PROJECT_KEY, Given, Offset, PathId, Project, id_of
 from tocsin.service import suppressions
 
-Released = Annotated[bool, Parameter(description="Also those no longer in force.")]
-Limit = Annotated[int, Parameter(ge=1, le=500)]
+Released = Annotated[bool, QueryParameter(description="Also those no longer in force.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=500)]
 
 
 @get()
@@ -27,7 +27,7 @@ async def list_suppressions(
 
 @post(status_code=200)
 async def add_suppression(
-    app: Given, who: Project, data: suppressions.SuppressionIn
+    app: Given, who: Project, data: JSONBody[suppressions.SuppressionIn]
 ) -> suppressions.SuppressionSaved:
     """Suppress an address; repeating it is harmless."""
     return await suppressions.add(app, who, data)

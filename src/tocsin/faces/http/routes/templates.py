@@ -3,18 +3,18 @@
 from typing import Annotated
 
 from litestar import Router, delete, get, post
-from litestar.params import Parameter
+from litestar.params import JSONBody, QueryParameter
 
 from tocsin.faces.http.given import PROJECT_KEY, Given, Offset, PathId, Project
 from tocsin.service import templates
 
-Limit = Annotated[int, Parameter(ge=1, le=200)]
-ChannelName = Annotated[str | None, Parameter(query="channel", max_length=32)]
+Limit = Annotated[int, QueryParameter(ge=1, le=200)]
+ChannelName = Annotated[str | None, QueryParameter(name="channel", max_length=32)]
 
 
 @post(status_code=200)
 async def save_template(
-    app: Given, who: Project, data: templates.TemplateIn
+    app: Given, who: Project, data: JSONBody[templates.TemplateIn]
 ) -> templates.TemplateSaved:
     """Store the variant of one channel, in place of the one it had."""
     return await templates.save(app, who, data)
