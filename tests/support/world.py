@@ -1,6 +1,7 @@
 """World: the real engine on a real database, scripted providers, a clock that moves only when told."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,14 @@ INSERT INTO subscribers (project, id, email, first_name, data, created_at, updat
 SELECT $1, w.id, w.email, $4, $5, $6, $6 FROM unnest($2::text[], $3::text[]) AS w(id, email)
 """,
 )
+PREFER = Query(
+    "prefer",
+    """
+INSERT INTO preferences (project, subscriber_id, channel, topic, enabled, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+""",
+)
+JOBS_STORED = Query("jobs_stored", "SELECT count(*) FROM jobs")
 INBOX = Query(
     "inbox_ids",
     "SELECT id FROM inbox_messages WHERE project = $1 AND subscriber_id = $2 ORDER BY created_at, id",
@@ -94,24 +103,45 @@ class World:
     async def subscriber(self, subscriber_id: str, **fields: Any) -> None:
         await add_subscribers(self.db, self.who.number, [subscriber_id], self.clock, **fields)
 
-    async def subscribers(self, ids: Sequence[str], **fields: Any) -> None:
-        await add_subscribers(self.db, self.who.number, ids, self.clock, **fields)
+    async def subscribers(
+        self, ids: Sequence[str], *, who: ProjectKey | None = None, **fields: Any
+    ) -> None:
+        await add_subscribers(self.db, (who or self.who).number, ids, self.clock, **fields)
+
+    async def prefer(
+        self, subscriber_id: str, channel: str, *, topic: str = "", enabled: bool
+    ) -> None:
+        """A person's choice."""
+        at = self.clock.now()
+        await self.db.execute(PREFER, self.who.number, subscriber_id, channel, topic, enabled, at)
+
+    async def project(self, project_id: str, *, weight: int = 1) -> ProjectKey:
+        """One more project."""
+        return await add_project(self.db, project_id, self.clock, weight=weight)
+
+    async def jobs_stored(self) -> int:
+        stored: int = await self.db.value(JOBS_STORED)
+        return stored
 
     async def inbox(self, subscriber_id: str) -> list[UUID]:
         """The messages in a person's inbox, oldest first."""
         rows = await self.db.rows(INBOX, self.who.number, subscriber_id)
         return [row[0] for row in rows]
 
-    async def send(self, *, key: str | None = None, **fields: Any) -> Reply:
-        return await send(self.app, self.who, msgspec.convert(fields, SendRequest), key)
+    async def send(
+        self, *, key: str | None = None, who: ProjectKey | None = None, **fields: Any
+    ) -> Reply:
+        return await send(self.app, who or self.who, msgspec.convert(fields, SendRequest), key)
 
     async def job(self, **fields: Any) -> UUID:
         """Send on one channel; the job's id."""
         reply = msgspec.json.decode((await self.send(**fields)).body)
         return UUID(reply["job_ids"][0])
 
-    async def batch(self, *, key: str | None = None, **fields: Any) -> Reply:
-        return await batch(self.app, self.who, msgspec.convert(fields, BatchRequest), key)
+    async def batch(
+        self, *, key: str | None = None, who: ProjectKey | None = None, **fields: Any
+    ) -> Reply:
+        return await batch(self.app, who or self.who, msgspec.convert(fields, BatchRequest), key)
 
     async def status(self, job_id: UUID) -> str:
         return (await jobs.get(self.app, self.who, job_id)).status
@@ -169,6 +199,19 @@ async def add_subscribers(
     )
 
 
+async def add_project(
+    db: Database, project_id: str, clock: Clock, *, weight: int = 1
+) -> ProjectKey:
+    key_hash = hashlib.sha256(project_id.encode()).digest()
+    channels = ["email", "in_app"]
+    new = projects.NewProject(
+        project_id, project_id, channels, key_hash, None, weight, "{}", None, None
+    )
+    project = await projects.insert_project(db, new, clock.now())
+    assert project is not None
+    return ProjectKey(project.number, project_id, tuple(channels), None)
+
+
 @asynccontextmanager
 async def world(
     url: str,
@@ -202,15 +245,7 @@ async def world(
             signing_secret=b"s" * 32,
             version="test",
         )
-        project = await projects.insert_project(
-            db,
-            projects.NewProject(
-                "acme", "Acme", ["email", "in_app"], b"k" * 32, None, 1, "{}", None, None
-            ),
-            clock.now(),
-        )
-        assert project is not None
-        who = ProjectKey(project.number, "acme", ("email", "in_app"), None)
+        who = await add_project(db, "acme", clock)
         made = World(app, db, clock, notifier, who, serving, lease_s=lease_s)
         for _ in range(workers):
             made.start_worker()

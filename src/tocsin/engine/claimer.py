@@ -19,7 +19,7 @@ from tocsin.store.queue import Lease
 #: How long a lease lasts unless it is renewed.
 LEASE_S = 30.0
 #: Leases of one lane delivered at one time: the next is assembled while one is on the wire.
-LEASES_MAX = 4
+LEASES_MAX = 3
 #: The truth behind every hint. Without LISTEN it is all there is.
 POLL_S = 1.0
 POLL_ALONE_S = 0.1
@@ -94,34 +94,38 @@ class Claimer:
         task.add_done_callback(self.tasks.discard)
 
     async def _deliver(self, lease: Lease) -> None:
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
         try:
             await self._dispatcher.run(lease, self.lane)
         finally:
             self._slots.release()
+            self.lane.adapt(len(lease.job_ids), loop.time() - began_at)
 
     async def _claim(self) -> Lease | None:
         """A bounded look first; below the cursors when that is due or found nothing."""
         self._hints.take()
+        size = self.lane.claim_size
         now_s = asyncio.get_running_loop().time()
         if now_s - self._swept_at < SWEEP_S:
-            lease = await self._take(self._cursors)
+            lease = await self._take(self._cursors, size)
             if lease is not None:
-                if len(lease.job_ids) < self.lane.claim_max:
+                if len(lease.job_ids) < size:
                     self._swept_at = 0.0
                 return lease
         self._swept_at = now_s
-        lease = await self._take(dict.fromkeys(CLASSES, 0))
-        if lease is None or len(lease.job_ids) < self.lane.claim_max:
+        lease = await self._take(dict.fromkeys(CLASSES, 0), size)
+        if lease is None or len(lease.job_ids) < size:
             self._swept_at = 0.0
         return lease
 
-    async def _take(self, cursors: dict[int, int]) -> Lease | None:
+    async def _take(self, cursors: dict[int, int], size: int) -> Lease | None:
         now = self._clock.now()
         claim = await queue.claim(
             self._db.queue,
             lane=self.lane.id,
             cursors=list(cursors.items()),
-            limit=self.lane.claim_max,
+            limit=size,
             worker=self._worker,
             now=now,
             expires_at=now + timedelta(seconds=self._lease_s),

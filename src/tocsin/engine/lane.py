@@ -1,4 +1,4 @@
-"""A lane in this process: its connector, and whether it rests."""
+"""A lane in this process: its connector, how much it takes at a time, and whether it rests."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,10 +6,12 @@ from datetime import datetime
 
 from tocsin.connectors.base import Connector
 
-#: Jobs of one lease, where the connector takes batches or delivers into our own database.
+#: Jobs of one lease at most.
 CLAIM_MAX = 500
-#: Jobs of one lease where each message is a call: what a crash leaves unknown is at most this.
-CLAIM_MAX_SINGLE = 200
+#: A lease holds about this much work: what arrives meanwhile, however urgent, waits behind it.
+LEASE_WORK_S = 0.1
+#: A lease is at most this many times the last one.
+GROWTH_MAX = 4
 
 
 @dataclass(slots=True)
@@ -21,14 +23,25 @@ class Lane:
     connector: Connector
     rests_until: datetime | None = None
     calls: asyncio.Semaphore = field(init=False)
+    claim_size: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.calls = asyncio.Semaphore(self.connector.spec.in_flight_max)
+        self.claim_size = self.claim_min
 
     @property
-    def claim_max(self) -> int:
+    def claim_min(self) -> int:
+        """One full batch, or one message for each call that may be in flight."""
         spec = self.connector.spec
-        return CLAIM_MAX if spec.batch_max > 1 or spec.local else CLAIM_MAX_SINGLE
+        if spec.local:
+            return CLAIM_MAX
+        return min(max(spec.batch_max, spec.in_flight_max), CLAIM_MAX)
+
+    def adapt(self, jobs: int, seconds: float) -> None:
+        """Size the next lease by how long this one took."""
+        fitting = CLAIM_MAX if seconds <= 0 else int(jobs * LEASE_WORK_S / seconds)
+        grown = min(fitting, self.claim_size * GROWTH_MAX, CLAIM_MAX)
+        self.claim_size = max(grown, self.claim_min)
 
     def rest(self, until: datetime) -> None:
         """Start nothing before `until`; a rest never shortens another."""
