@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from tests.support.clock import MovableClock
 from tocsin.engine.intake import Intake
 from tocsin.faces.http.app import make
 from tocsin.faces.http.front import Front
+from tocsin.faces.http.server import listen, serve
 from tocsin.service.app import App
 from tocsin.service.principal import ProjectKey
 from tocsin.settings import parse
@@ -110,3 +112,23 @@ async def api(app: App, front: Front, clock: MovableClock) -> Api:
         key=key,
         who=ProjectKey(project.number, "acme", ("email", "in_app"), None),
     )
+
+
+@dataclass
+class Served:
+    """The face on a real socket. stop: begin the shutdown; done: it is over."""
+
+    port: int
+    stop: asyncio.Event
+    done: asyncio.Task[None]
+
+
+@pytest.fixture
+async def served(app: App) -> AsyncIterator[Served]:
+    front = make(app, ping_s=0.05, sweep_s=0.1)
+    bound = listen("127.0.0.1", 0)
+    stop = asyncio.Event()
+    done = asyncio.create_task(serve(front, bound, stop, grace_s=5))
+    yield Served(bound.getsockname()[1], stop, done)
+    stop.set()
+    await done

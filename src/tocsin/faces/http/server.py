@@ -29,12 +29,14 @@ class _Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A bound socket; port 0 takes a free one. Raises OSError, which is the caller's to decide."""
+    """A listening socket; port 0 takes a free one. Raises OSError, which is the caller's to decide."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
+        # At once: who connects before the server runs waits instead of being refused.
+        bound.listen(BACKLOG)
     except OSError:
         bound.close()
         raise
