@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from tocsin.domain.errors import TocsinError
+from tocsin.domain.errors import Conflict, TocsinError
 from tocsin.domain.secret import Secret
 
 FILE = "tocsin.toml"
@@ -208,6 +208,23 @@ def shown(settings: Settings) -> dict[str, object]:
     """For `doctor` and logs: plain values, secrets masked."""
     plain: dict[str, object] = msgspec.to_builtins(settings, enc_hook=str)
     return plain
+
+
+def variables() -> dict[str, str]:
+    """The environment variable of each setting, by its dotted path."""
+    return {".".join(path): key.env for path, key in _leaves(Settings)}
+
+
+def database_url(settings: Settings) -> str:
+    """The configured database. Raises Conflict when there is none."""
+    if not settings.database.url:
+        raise Conflict(
+            "no_database",
+            "no database is configured",
+            remedy="set DATABASE_URL to postgresql://user:password@host:5432/name, or start "
+            "`tocsin dev`, which brings its own",
+        )
+    return settings.database.url.reveal()
 
 
 def _default_data_dir(env: Mapping[str, str]) -> str:

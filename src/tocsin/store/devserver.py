@@ -86,6 +86,12 @@ class DevServer:
         return f"postgresql://{OWNER}:{self._password}@127.0.0.1:{self.port}/{DATABASE}"
 
     @property
+    def password_file(self) -> Path:
+        """Holds the password of `tcp_url`, readable to whoever started Tocsin."""
+        assert self._data is not None
+        return self._data.password_file
+
+    @property
     def pid(self) -> int:
         """The server's process id; 0 when it does not run."""
         return 0 if self._process is None else self._process.pid

@@ -1,0 +1,61 @@
+"""`tocsin doctor`: every finding about a deployment, with what to do."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from tocsin.faces.cli import options
+from tocsin.faces.cli.options import Config, Json
+from tocsin.faces.cli.output import console, print_json, severity, table
+from tocsin.service.doctor import examine
+from tocsin.service.symptoms import Finding
+from tocsin.settings import BadSettings, database_url
+
+
+def doctor(
+    *,
+    invariants: Annotated[
+        bool,
+        Parameter(negative="", help="Also prove on the data that no job is lost or doubled."),
+    ] = False,
+    config: Config = None,
+    as_json: Json = False,
+) -> int:
+    """Look at settings, database, workers and lanes; say what is wrong and what to do.
+
+    The exit code is 0 unless a finding is critical.
+    """
+    findings = asyncio.run(_examined(config, invariants=invariants))
+    is_critical = any(finding.severity == "critical" for finding in findings)
+    if as_json:
+        print_json({"healthy": not is_critical, "findings": findings})
+    else:
+        _print(findings)
+    return 1 if is_critical else 0
+
+
+async def _examined(config: Path | None, *, invariants: bool) -> list[Finding]:
+    try:
+        settings = options.read(config)
+    except BadSettings as error:
+        return [
+            Finding("critical", error.code, problem, error.remedy) for problem in error.problems
+        ]
+    url = database_url(settings)
+    return [finding async for finding in examine(settings, url, invariants=invariants)]
+
+
+def _print(findings: list[Finding]) -> None:
+    shown = table("", "what", "do")
+    for finding in findings:
+        shown.add_row(severity(finding.severity), Text(finding.message), Text(finding.action))
+    out = console()
+    out.print(shown)
+    counts = [sum(f.severity == word for f in findings) for word in ("critical", "warning")]
+    if any(counts):
+        out.print(f"\n{counts[0]} critical, {counts[1]} to look at")
+    else:
+        out.print("\nall is well")
