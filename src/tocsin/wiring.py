@@ -34,6 +34,9 @@ from tocsin.wire.http import HttpClient
 
 #: Sender of a project that has none, where the settings name none either.
 FALLBACK_SENDER = "notifications@example.com"
+#: What a new account of a provider may do. Resend: 2 requests per second and team in older plans,
+#: 5 in newer ones (its documentation, 2026-11-30).
+KNOWN_CALLS_PER_S = {"resend": 2.0}
 SIGNING_SECRET = "signing_secret"  # noqa: S105 - the name of a row, not a secret
 
 
@@ -101,8 +104,14 @@ async def open_app(core: Core) -> AsyncIterator[App]:
 async def open_worker(core: Core) -> AsyncIterator[Worker]:
     """A running worker for every configured channel; on leaving, it drains."""
     serving = [
-        Lane(core.lanes[channel], channel, connector(core.settings, channel, core.clock))
-        for channel in configured(core.settings)
+        Lane(
+            core.lanes[channel],
+            channel,
+            connector(core.settings, channel, core.clock),
+            paced=calls_per_s(core.settings, provider) is not None,
+            claim_max=core.settings.worker.batch_size,
+        )
+        for channel, provider in configured(core.settings).items()
     ]
     email = core.settings.connectors.email
     worker = Worker(
@@ -115,6 +124,7 @@ async def open_worker(core: Core) -> AsyncIterator[Worker]:
             unsubscribe_url=_unsubscribe_url(core),
         ),
         version=__version__,
+        poll_s=core.settings.worker.poll_interval_ms / 1000,
     )
     worker.start()
     try:
@@ -130,6 +140,14 @@ def configured(settings: Settings) -> dict[Channel, str]:
     if email is not None:
         found["email"] = email
     return found
+
+
+def calls_per_s(settings: Settings, provider: str) -> float | None:
+    """The rate of an email provider's lane: the configured one, else what it is known for; None for none."""
+    if provider == "inapp":
+        return None
+    asked = settings.worker.pacing.email_per_sec
+    return KNOWN_CALLS_PER_S.get(provider) if asked is None else asked or None
 
 
 def email_provider(email: Email) -> str | None:
@@ -171,7 +189,12 @@ def connector(settings: Settings, channel: Channel, clock: Clock) -> Connector:
 async def _ensure_lanes(db: Database, settings: Settings, now: datetime) -> dict[str, int]:
     return {
         channel: await lanes.ensure_lane(
-            db, channel=channel, provider=provider, account="default", now=now
+            db,
+            channel=channel,
+            provider=provider,
+            account="default",
+            now=now,
+            calls_per_s=calls_per_s(settings, provider),
         )
         for channel, provider in configured(settings).items()
     }

@@ -88,7 +88,7 @@ class World:
     def start_worker(self) -> Worker:
         """One more worker, with its own view of the same lanes."""
         worker = Worker(
-            [Lane(lane.id, lane.channel, lane.connector) for lane in self.lanes],
+            [Lane(lane.id, lane.channel, lane.connector, paced=lane.paced) for lane in self.lanes],
             db=self.db,
             clock=self.clock,
             notifier=self.notifier,

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from tocsin.domain.clock import Clock
@@ -11,7 +11,7 @@ from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.lane import Lane
 from tocsin.engine.loop import Loop
 from tocsin.engine.settler import Settler
-from tocsin.store import queue
+from tocsin.store import pacing, queue
 from tocsin.store.notifier import Notifier
 from tocsin.store.pool import Database
 from tocsin.store.queue import Lease
@@ -41,6 +41,7 @@ class Claimer:
         dispatcher: Dispatcher,
         worker: UUID,
         lease_s: float = LEASE_S,
+        poll_s: float = POLL_S,
     ) -> None:
         self.lane = lane
         self.loop = Loop(f"claimer {lane.channel}", self._turn)
@@ -51,10 +52,12 @@ class Claimer:
         self._dispatcher = dispatcher
         self._worker = worker
         self._lease_s = lease_s
+        self._poll_s = poll_s
         self._hints = notifier.subscribe(f"lane:{lane.id}", "lanes")
         self._slots = asyncio.Semaphore(LEASES_MAX)
         self._cursors = dict.fromkeys(CLASSES, 0)
         self._swept_at = 0.0
+        self._again_at: datetime | None = None
         self.tasks: set[asyncio.Task[None]] = set()
         self.waits_for_room = False
         self.served: dict[tuple[int, int], int] = {}
@@ -103,9 +106,29 @@ class Claimer:
             self.lane.adapt(len(lease.job_ids), loop.time() - began_at)
 
     async def _claim(self) -> Lease | None:
-        """A bounded look first; below the cursors when that is due or found nothing."""
+        """Take what the lane's rate allows now; what was granted and not used is given back."""
         self._hints.take()
-        size = self.lane.claim_size
+        if not self.lane.paced:
+            return await self._look(self.lane.claim_size)
+        batch = self.lane.connector.spec.batch_max
+        granted = await pacing.grant(
+            self._db.queue,
+            lane=self.lane.id,
+            calls=-(-self.lane.claim_size // batch),
+            now=self._clock.now(),
+        )
+        if granted.calls == 0:
+            self._again_at = granted.again_at
+            return None
+        lease = await self._look(granted.calls * batch)
+        used = 0 if lease is None else -(-len(lease.job_ids) // batch)
+        if used < granted.calls:
+            calls = granted.calls - used
+            await pacing.give_back(self._db.queue, lane=self.lane.id, calls=calls)
+        return lease
+
+    async def _look(self, size: int) -> Lease | None:
+        """A bounded look first; below the cursors when that is due or found nothing."""
         now_s = asyncio.get_running_loop().time()
         if now_s - self._swept_at < SWEEP_S:
             lease = await self._take(self._cursors, size)
@@ -142,9 +165,15 @@ class Claimer:
 
     async def _rest(self) -> None:
         """Wait for a hint, the poll, or the end of a pause."""
-        wait_s = POLL_S if self._notifier.listening else POLL_ALONE_S
+        wait_s = self._poll_s if self._notifier.listening else min(self._poll_s, POLL_ALONE_S)
         wait_s *= 0.8 + 0.4 * random.random()
         now = self._clock.now()
-        if self.lane.rests_until is not None and self.lane.rests_until > now:
-            wait_s = min(wait_s, (self.lane.rests_until - now).total_seconds() + 0.001)
-        await self._hints.wait(wait_s)
+        for until in (self.lane.rests_until, self._again_at):
+            if until is not None and until > now:
+                wait_s = min(wait_s, (until - now).total_seconds() + 0.001)
+        if self._again_at is not None:
+            # Work may well be there: only its time has not come.
+            self._again_at = None
+            await asyncio.sleep(wait_s)
+        else:
+            await self._hints.wait(wait_s)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from tocsin.connectors.base import Connector
 
-#: Jobs of one lease at most.
+#: Jobs of one lease at most, unless the settings say otherwise.
 CLAIM_MAX = 500
 #: A lease holds about this much work: what arrives meanwhile, however urgent, waits behind it.
 LEASE_WORK_S = 0.1
@@ -16,11 +16,13 @@ GROWTH_MAX = 4
 
 @dataclass(slots=True)
 class Lane:
-    """id: of the row in `lanes`. rests_until is this process's copy of `lanes.paused_until`."""
+    """id: of the row in `lanes`. paced: its calls are granted by that row. rests_until is this process's copy of `lanes.paused_until`."""
 
     id: int
     channel: str
     connector: Connector
+    paced: bool = False
+    claim_max: int = CLAIM_MAX
     rests_until: datetime | None = None
     calls: asyncio.Semaphore = field(init=False)
     claim_size: int = field(init=False)
@@ -34,13 +36,13 @@ class Lane:
         """One full batch, or one message for each call that may be in flight."""
         spec = self.connector.spec
         if spec.local:
-            return CLAIM_MAX
-        return min(max(spec.batch_max, spec.in_flight_max), CLAIM_MAX)
+            return self.claim_max
+        return min(max(spec.batch_max, spec.in_flight_max), self.claim_max)
 
     def adapt(self, jobs: int, seconds: float) -> None:
         """Size the next lease by how long this one took."""
-        fitting = CLAIM_MAX if seconds <= 0 else int(jobs * LEASE_WORK_S / seconds)
-        grown = min(fitting, self.claim_size * GROWTH_MAX, CLAIM_MAX)
+        fitting = self.claim_max if seconds <= 0 else int(jobs * LEASE_WORK_S / seconds)
+        grown = min(fitting, self.claim_size * GROWTH_MAX, self.claim_max)
         self.claim_size = max(grown, self.claim_min)
 
     def rest(self, until: datetime) -> None:

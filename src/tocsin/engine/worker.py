@@ -11,7 +11,7 @@ from tocsin.domain.clock import Clock
 from tocsin.domain.errors import Unavailable
 from tocsin.domain.ids import uuid7
 from tocsin.engine.assembly import Assembler, Defaults
-from tocsin.engine.claimer import LEASE_S, Claimer
+from tocsin.engine.claimer import LEASE_S, POLL_S, Claimer
 from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.lane import Lane
 from tocsin.engine.loop import Loop
@@ -47,6 +47,7 @@ class Worker:
         defaults: Defaults,
         version: str,
         lease_s: float = LEASE_S,
+        poll_s: float = POLL_S,
     ) -> None:
         self.id: UUID = uuid7(clock.now())
         self._db = db
@@ -69,6 +70,7 @@ class Worker:
                 dispatcher=self.dispatcher,
                 worker=self.id,
                 lease_s=lease_s,
+                poll_s=poll_s,
             )
             for lane in lanes
         ]

@@ -15,7 +15,6 @@ from tocsin.domain.idempotency import digest, digests, fingerprint
 from tocsin.domain.ids import uuid7s
 from tocsin.domain.priority import BULK, class_of
 from tocsin.domain.request import BatchRequest
-from tocsin.domain.retry import ATTEMPTS_MAX
 from tocsin.engine.intake import KEY_LIFE
 from tocsin.service.app import App
 from tocsin.service.draft import canonical, channels_of, draft, priority_of, times_of
@@ -55,6 +54,7 @@ class _Batch(Struct, frozen=True):
     topic: str | None
     template: str | None
     priority: int
+    max_attempts: int
     scheduled_at: datetime | None
     expires_at: datetime | None
     key: str | None
@@ -132,6 +132,7 @@ def _check(app: App, who: ProjectKey, request: BatchRequest, key: str | None) ->
         topic=content.topic,
         template=content.template,
         priority=priority,
+        max_attempts=app.settings.worker.max_attempts,
         scheduled_at=scheduled_at,
         expires_at=expires_at,
         key=key,
@@ -209,7 +210,7 @@ async def _enqueue(
                 channel=channel,
                 priority=checked.priority,
                 queue_class=class_of(checked.priority),
-                max_attempts=ATTEMPTS_MAX,
+                max_attempts=checked.max_attempts,
                 scheduled_at=checked.scheduled_at or now,
                 expires_at=checked.expires_at,
                 topic=checked.topic or "",

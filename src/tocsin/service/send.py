@@ -8,7 +8,6 @@ from tocsin.domain.errors import Invalid
 from tocsin.domain.idempotency import fingerprint
 from tocsin.domain.priority import BULK, DEFAULT
 from tocsin.domain.request import SendRequest
-from tocsin.domain.retry import ATTEMPTS_MAX
 from tocsin.engine.order import Order, Skip
 from tocsin.service.app import App
 from tocsin.service.draft import canonical, channels_of, draft, priority_of, times_of
@@ -50,7 +49,7 @@ async def send(app: App, who: ProjectKey, request: SendRequest, key: str | None)
         subscriber_id=request.subscriber_id,
         content=content,
         priority=priority,
-        max_attempts=ATTEMPTS_MAX,
+        max_attempts=app.settings.worker.max_attempts,
         scheduled_at=scheduled_at,
         expires_at=expires_at,
         key=key,
