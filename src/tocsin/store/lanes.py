@@ -7,7 +7,6 @@ from msgspec import Struct
 from tocsin.store.pool import Connection
 from tocsin.store.query import Query
 
-
 #: Calls saved up while a lane is idle: this much of its rate, so that no second holds two seconds' worth.
 BURST_S = 0.1
 
