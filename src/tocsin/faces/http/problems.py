@@ -15,6 +15,8 @@ from tocsin.faces.http.exchange import Answer
 
 MEDIA_TYPE: Final = "application/problem+json"
 REALM: Final = 'Bearer realm="tocsin"'
+#: The body was not read to its end, so the connection is of no more use.
+_UNREAD: Final = (408, 413)
 #: What a handler cannot say in more detail is cut here.
 DETAIL_MAX: Final = 500
 FRAMES_MAX: Final = -20
@@ -164,6 +166,8 @@ def answer(error: Exception, request_id: str) -> Answer:
     headers = [("content-type", MEDIA_TYPE), ("cache-control", "no-store")]
     if known.retry_after_s is not None:
         headers.append(("retry-after", str(known.retry_after_s)))
+    if known.status in _UNREAD:
+        headers.append(("connection", "close"))
     if known.status == 401:
         headers.append(("www-authenticate", REALM))
     if isinstance(error, MethodNotAllowedException) and error.headers:
