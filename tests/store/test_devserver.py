@@ -88,6 +88,7 @@ def start_program(data: Path, *more: str) -> tuple[subprocess.Popen[str], int]:
     for line in program.stdout:
         if line.startswith("running "):
             return program, int(line.split()[1])
+    kill(program)
     raise AssertionError("the program ended before its server ran")
 
 

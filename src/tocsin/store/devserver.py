@@ -179,8 +179,8 @@ class DevServer:
                 lines = pid_file.read_text().splitlines()
             except OSError:
                 continue
-            # Line 8 is what pg_ctl waits for.
-            if lines[0] == str(self.pid) and len(lines) >= 8 and lines[7].strip() == "ready":
+            # Written line by line; the eighth is what pg_ctl waits for.
+            if len(lines) >= 8 and (lines[0], lines[7].strip()) == (str(self.pid), "ready"):
                 return True
         return False
 
