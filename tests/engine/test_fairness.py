@@ -14,8 +14,7 @@ async def test_a_critical_message_passes_a_backlog(database_url: str) -> None:
         w.start_worker()
         await w.idle()
 
-        # First to be claimed; a lease begun beside it may reach the provider a moment sooner.
-        assert w.provider().sent.index(code) < 3
+        assert w.provider().sent[0] == code
 
 
 async def test_a_second_project_does_not_wait_for_the_first_ones_backlog(
@@ -35,8 +34,7 @@ async def test_a_second_project_does_not_wait_for_the_first_ones_backlog(
         await w.idle()
 
         last = max(w.provider().sent.index(job) for job in theirs)
-        # One turn each; the leases in hand at one time may swap a few.
-        assert last < 2 * len(theirs) + 20
+        assert last < 2 * len(theirs) + 2
 
 
 async def test_a_project_of_weight_three_gets_three_turns(database_url: str) -> None:

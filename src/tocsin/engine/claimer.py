@@ -8,7 +8,7 @@ from uuid import UUID
 from tocsin.domain.clock import Clock
 from tocsin.domain.priority import CLASSES
 from tocsin.engine.dispatcher import Dispatcher
-from tocsin.engine.lane import Lane
+from tocsin.engine.lane import Lane, Turn
 from tocsin.engine.loop import Loop
 from tocsin.engine.settler import Settler
 from tocsin.store import pacing, queue
@@ -92,15 +92,17 @@ class Claimer:
 
     async def _begin(self, lease: Lease) -> None:
         await self._slots.acquire()
-        task = asyncio.create_task(self._deliver(lease), name=f"lease {lease.id}")
+        task = asyncio.create_task(
+            self._deliver(lease, self.lane.next_turn()), name=f"lease {lease.id}"
+        )
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _deliver(self, lease: Lease) -> None:
+    async def _deliver(self, lease: Lease, turn: Turn) -> None:
         loop = asyncio.get_running_loop()
         began_at = loop.time()
         try:
-            await self._dispatcher.run(lease, self.lane)
+            await self._dispatcher.run(lease, self.lane, turn)
         finally:
             self._slots.release()
             self.lane.adapt(len(lease.job_ids), loop.time() - began_at)

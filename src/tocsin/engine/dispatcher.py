@@ -15,7 +15,7 @@ from tocsin.domain.message import Message
 from tocsin.domain.outcome import Cancelled, Outcome, Unknown
 from tocsin.engine.assembly import Assembler
 from tocsin.engine.judgement import Judged, settlement_of, sort_outcomes, verdict_of
-from tocsin.engine.lane import Lane
+from tocsin.engine.lane import Lane, Turn
 from tocsin.engine.run import Run, groups_of
 from tocsin.engine.settlement import Ending, Settlement
 from tocsin.engine.settler import Settler
@@ -52,9 +52,9 @@ class Dispatcher:
         self._stopping = stopping
         self.running: dict[int, Run] = {}
 
-    async def run(self, lease: Lease, lane: Lane) -> None:
+    async def run(self, lease: Lease, lane: Lane, turn: Turn) -> None:
         """Deliver a fresh lease; returns when every job is settled, given back or frozen."""
-        run = Run(lease, lane)
+        run = Run(lease, lane, turn=turn)
         async with _Tracked(self, run):
             if not await self._assemble(run):
                 run.returned = list(lease.job_ids)
@@ -154,7 +154,9 @@ class Dispatcher:
                 async with run.lane.calls:
                     outcomes = await self._deliver(run, call)
                 self._take(run, call, outcomes)
+            run.turn.ends()
 
+        await run.turn.comes()
         width = min(run.spec.in_flight_max, len(calls))
         if width == 1:
             await pull()
@@ -200,6 +202,7 @@ class _Tracked:
         self._dispatcher.running[self._run.lease.id] = self._run
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._run.turn.ends()
         if kind is not None:
             self._run.lost = True
         self._dispatcher.end(self._run)

@@ -14,6 +14,27 @@ LEASE_WORK_S = 0.1
 GROWTH_MAX = 4
 
 
+class Turn:
+    """The place of a lease in its lane: it starts its calls when the one claimed before has started all its own.
+
+    So leases are assembled side by side, and their calls still leave in the order of the queue.
+    """
+
+    __slots__ = ("_before", "_over")
+
+    def __init__(self, before: "Turn | None") -> None:
+        self._before = before
+        self._over = asyncio.Event()
+
+    async def comes(self) -> None:
+        if self._before is not None:
+            await self._before._over.wait()
+            self._before = None
+
+    def ends(self) -> None:
+        self._over.set()
+
+
 @dataclass(slots=True)
 class Lane:
     """id: of the row in `lanes`. paced: its calls are granted by that row. rests_until is this process's copy of `lanes.paused_until`."""
@@ -26,6 +47,7 @@ class Lane:
     rests_until: datetime | None = None
     calls: asyncio.Semaphore = field(init=False)
     claim_size: int = field(init=False)
+    _last_turn: Turn | None = None
 
     def __post_init__(self) -> None:
         self.calls = asyncio.Semaphore(self.connector.spec.in_flight_max)
@@ -38,6 +60,11 @@ class Lane:
         if spec.local:
             return self.claim_max
         return min(max(spec.batch_max, spec.in_flight_max), self.claim_max)
+
+    def next_turn(self) -> Turn:
+        """The turn behind all that were given."""
+        self._last_turn = Turn(self._last_turn)
+        return self._last_turn
 
     def adapt(self, jobs: int, seconds: float) -> None:
         """Size the next lease by how long this one took."""

@@ -6,7 +6,7 @@ from uuid import UUID
 from tocsin.connectors.base import Call, Spec
 from tocsin.domain.message import Message
 from tocsin.engine.assembly import Assembled
-from tocsin.engine.lane import Lane
+from tocsin.engine.lane import Lane, Turn
 from tocsin.store.queue import Lease
 
 
@@ -29,6 +29,7 @@ class Run:
         "returned",
         "settled",
         "thawed",
+        "turn",
     )
 
     def __init__(
@@ -38,11 +39,13 @@ class Run:
         *,
         repeats: bool = False,
         reported: frozenset[UUID] = frozenset(),
+        turn: Turn | None = None,
     ) -> None:
         self.lease = lease
         self.lane = lane
         self.repeats = repeats
         self.reported = reported
+        self.turn = turn or Turn(None)
         self.at = {job_id: i for i, job_id in enumerate(lease.job_ids)}
         self.assembled: dict[UUID, Assembled] = {}
         self.returned: list[UUID] = []
