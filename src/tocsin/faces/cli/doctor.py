@@ -5,14 +5,23 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from msgspec import Struct
 from rich.text import Text
 
 from tocsin.faces.cli import options
+from tocsin.faces.cli.exits import FAILED
 from tocsin.faces.cli.options import Config, Json
 from tocsin.faces.cli.output import console, print_json, severity, table
 from tocsin.service.doctor import examine
 from tocsin.service.symptoms import Finding
 from tocsin.settings import BadSettings, database_url
+
+
+class Report(Struct, frozen=True):
+    """What `tocsin doctor --json` prints; healthy: nothing is critical."""
+
+    healthy: bool
+    findings: list[Finding]
 
 
 def doctor(
@@ -29,12 +38,12 @@ def doctor(
     The exit code is 0 unless a finding is critical.
     """
     findings = asyncio.run(_examined(config, invariants=invariants))
-    is_critical = any(finding.severity == "critical" for finding in findings)
+    report = Report(all(finding.severity != "critical" for finding in findings), findings)
     if as_json:
-        print_json({"healthy": not is_critical, "findings": findings})
+        print_json(report)
     else:
         _print(findings)
-    return 1 if is_critical else 0
+    return 0 if report.healthy else FAILED
 
 
 async def _examined(config: Path | None, *, invariants: bool) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from rich.console import Console
@@ -48,14 +48,12 @@ def table(*columns: str) -> Table:
     return made
 
 
-def facts(rows: Iterable[tuple[str, Any]]) -> Table:
-    """Names and values, one below the other."""
-    made = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    made.add_column(style="dim", no_wrap=True)
-    made.add_column(overflow="fold")
-    for name, value in rows:
-        made.add_row(name, value if isinstance(value, Text) else Text(str(value)))
-    return made
+def print_facts(out: Console, rows: Iterable[tuple[str, str | Text]]) -> None:
+    """Names and values, one below the other; a value is never broken, so that it can be copied."""
+    known = list(rows)
+    width = max(len(name) for name, _ in known) + 2
+    for name, value in known:
+        out.print(Text.assemble((name.ljust(width), "dim"), value), soft_wrap=True)
 
 
 def severity(word: str) -> Text:

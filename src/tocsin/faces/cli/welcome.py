@@ -5,7 +5,7 @@ from shlex import quote
 import msgspec
 from rich.text import Text
 
-from tocsin.faces.cli.output import console, facts
+from tocsin.faces.cli.output import console, print_facts
 from tocsin.faces.cli.ports import DevReady, ServeReady
 
 _FIRST_SEND = {
@@ -47,7 +47,7 @@ def print_welcome(ready: DevReady) -> None:
         rows.append(("Data", f"{ready.data_dir} ({state})"))
     if ready.psql is not None:
         rows.append(("psql", ready.psql))
-    out.print(facts(rows), soft_wrap=True)
+    print_facts(out, rows)
     if line := curl(ready):
         out.print("\nSend something:\n")
         # Not through the console: it must arrive in a shell exactly as it is.
