@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,9 +59,9 @@ class Api:
         return token
 
 
-@pytest.fixture
-async def app(db: Database, clock: MovableClock) -> AsyncIterator[App]:
-    """Everything a face needs, on this test's database, with hints inside this process."""
+@asynccontextmanager
+async def opened_app(db: Database, clock: MovableClock) -> AsyncIterator[App]:
+    """Everything a face needs, with hints inside this process."""
     await upkeep.ensure_partitions(db, clock.now())
     notifier = Notifier(db.url, listen=False)
     intake = Intake(db, clock, notifier)
@@ -83,6 +84,13 @@ async def app(db: Database, clock: MovableClock) -> AsyncIterator[App]:
     )
     await intake.stop()
     await notifier.stop()
+
+
+@pytest.fixture
+async def app(db: Database, clock: MovableClock) -> AsyncIterator[App]:
+    """An App on this test's database."""
+    async with opened_app(db, clock) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -27,9 +27,8 @@ async def test_every_operation_is_described_and_has_a_problem_document(api: Api)
         for method, operation in item.items():
             assert operation["description"], (path, method)
             assert operation["tags"], (path, method)
-            if not path.startswith("/u/"):
-                error = operation["responses"]["default"]["content"]
-                assert "application/problem+json" in error, (path, method)
+            error = operation["responses"]["default"]["content"]
+            assert "application/problem+json" in error, (path, method)
 
 
 async def test_bodies_and_answers_are_described_by_their_members(api: Api) -> None:

@@ -80,11 +80,10 @@ def document(framework: Litestar) -> bytes:
         "description": "A problem document.",
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for path, item in schema["paths"].items():
+    for item in schema["paths"].values():
         for operation in item.values():
-            if not path.startswith("/u/"):
-                operation["responses"].pop("400", None)
-                operation["responses"]["default"] = problem
+            operation["responses"].pop("400", None)
+            operation["responses"]["default"] = problem
     schema["paths"]["/v1/inbox/{subscriber_id}/stream"] = {"get": _stream_operation(problem)}
     return msgspec.json.encode(schema)
 

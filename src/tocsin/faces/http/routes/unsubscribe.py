@@ -4,7 +4,8 @@ from html import escape
 from string import Template
 from typing import Final
 
-from litestar import Response, Router, get, post
+from litestar import MediaType, Response, Router, get, post
+from litestar.openapi import ResponseSpec
 
 from tocsin.domain.errors import NotFound
 from tocsin.faces.http.given import Given, PathToken
@@ -36,9 +37,16 @@ $form
 _FORM: Final = '<form method="post"><button>Unsubscribe</button></form>'
 
 
+_ANSWERS: Final = {
+    404: ResponseSpec(
+        str, description="No such link.", media_type=MediaType.HTML, generate_examples=False
+    )
+}
+
+
 def _page(title: str, text: str, form: str = "", status: int = 200) -> Response[str]:
     page = _PAGE.substitute(title=escape(title), text=escape(text), form=form)
-    return Response(page, media_type="text/html", status_code=status, headers=dict(_HEADERS))
+    return Response(page, media_type=MediaType.HTML, status_code=status, headers=dict(_HEADERS))
 
 
 def _unknown() -> Response[str]:
@@ -49,7 +57,7 @@ def _unknown() -> Response[str]:
     )
 
 
-@get("/{token:str}")
+@get("/{token:str}", media_type=MediaType.HTML, responses=_ANSWERS)
 async def show_unsubscribe(app: Given, token: PathToken) -> Response[str]:
     """A page with a button; opening it changes nothing, so a mail scanner unsubscribes nobody."""
     try:
@@ -59,7 +67,7 @@ async def show_unsubscribe(app: Given, token: PathToken) -> Response[str]:
     return _page("Unsubscribe", f"Stop marketing messages to {address}?", _FORM)
 
 
-@post("/{token:str}", status_code=200)
+@post("/{token:str}", media_type=MediaType.HTML, status_code=200, responses=_ANSWERS)
 async def confirm_unsubscribe(app: Given, token: PathToken) -> Response[str]:
     """No more marketing to this address; repeating it is harmless."""
     try:
