@@ -19,7 +19,7 @@ from urllib.parse import quote
 import structlog
 
 from tocsin.domain.errors import Unavailable
-from tocsin.store.devserver_account import Account, dying_with_parent, server_account
+from tocsin.store.devserver_account import Account, dying_with_us, server_account
 from tocsin.store.devserver_binaries import find_binaries
 from tocsin.store.devserver_cluster import DATABASE, OWNER, clean_environment, ensure_cluster
 from tocsin.store.devserver_data import DataDirectory, open_data_directory, owner_of
@@ -156,9 +156,10 @@ class DevServer:
         arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         if data.log.exists() and data.log.stat().st_size > LOG_BYTES_MAX:
             data.log.replace(data.log.with_suffix(".log.1"))
+        before = dying_with_us(signal.SIGINT, account)
         with data.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own program
-                [self._postgres, "-D", data.cluster, *arguments],
+                [*before, str(self._postgres), "-D", str(data.cluster), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -166,8 +167,6 @@ class DevServer:
                 env=clean_environment(),
                 # Ctrl-C goes to whoever is in the foreground; Tocsin stops the server, last.
                 start_new_session=True,
-                preexec_fn=dying_with_parent(signal.SIGINT),  # noqa: PLW1509 - one system call
-                **account.popen_arguments(),
             )
 
     def _is_ready(self, data: DataDirectory) -> bool:

@@ -1,13 +1,11 @@
 """Whom the private PostgreSQL runs as: ourselves, or an unprivileged account when we are root."""
 
-import ctypes
 import os
 import pwd
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ _USUAL_NAMES = ("postgres", "tocsin")
 _MADE_NAME = "tocsin"
 _USERADD = ("useradd", "--system", "--user-group", "--no-create-home", "--shell", "/bin/false")
 _ADDUSER = ("adduser", "-S", "-D", "-H", "-s", "/bin/false")
-_PR_SET_PDEATHSIG = 1
 
 
 class Account(Struct, frozen=True):
@@ -93,20 +90,10 @@ def _made_account() -> Account:
     )
 
 
-def dying_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """For subprocess's preexec_fn: the child gets the signal when this thread ends, however.
+def dying_with_us(number: signal.Signals, account: Account) -> list[str]:
+    """What goes before a command, so that it runs as the account and gets the signal at our end.
 
-    Linux only; elsewhere the next start finds the server that was left behind. The kernel forgets
-    the wish when the user id changes, which is why it is told after that, in the child.
+    Our end is that of the thread which starts it.
     """
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None).prctl
-    parent = os.getpid()
-
-    def ask() -> None:
-        prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask
+    own = [sys.executable, "-I", "-S", str(Path(__file__).with_name("devserver_child.py"))]
+    return [*own, str(int(number)), str(os.getpid()), str(account.uid), str(account.gid)]

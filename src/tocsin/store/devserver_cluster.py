@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tocsin.domain.errors import Conflict, Unavailable
-from tocsin.store.devserver_account import Account, dying_with_parent
+from tocsin.store.devserver_account import Account, dying_with_us
 from tocsin.store.devserver_binaries import Binaries
 from tocsin.store.devserver_data import DataDirectory
 
@@ -97,8 +97,8 @@ def clean_environment() -> dict[str, str]:
 
 def _run(command: Sequence[str | Path], account: Account, said: str = "") -> None:
     try:
-        subprocess.run(  # noqa: S603 - PostgreSQL's own program; one system call
-            command,
+        subprocess.run(  # noqa: S603 - PostgreSQL's own program
+            [*dying_with_us(signal.SIGKILL, account), *command],
             input=said.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -106,8 +106,6 @@ def _run(command: Sequence[str | Path], account: Account, said: str = "") -> Non
             timeout=INITDB_TIMEOUT_S,
             cwd="/",
             env=clean_environment(),
-            preexec_fn=dying_with_parent(signal.SIGKILL),
-            **account.popen_arguments(),
         )
     except subprocess.TimeoutExpired:
         why = f"it took longer than {INITDB_TIMEOUT_S:.0f} s"
