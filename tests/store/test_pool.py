@@ -266,11 +266,12 @@ async def test_a_server_that_takes_no_writes_any_more_costs_all_connections(
 
 
 async def test_a_pool_with_nothing_free_says_so_within_its_bound(db: Database, monkeypatch) -> None:
-    monkeypatch.setattr(pool, "ACQUIRE_TIMEOUT_S", 0.05)
     async with db.queue.session(), db.queue.session():
+        monkeypatch.setattr(pool, "ACQUIRE_TIMEOUT_S", 0.05)
         with pytest.raises(Unavailable) as caught:
             await db.queue.value(ECHO, 1)
         assert caught.value.code == "database_busy"
+        monkeypatch.undo()
         assert await db.general.value(ECHO, 1) == 1
     assert await db.queue.value(ECHO, 1) == 1
 
