@@ -276,6 +276,11 @@ def test_a_path_too_long_for_a_socket_is_no_obstacle(folder: Path) -> None:
             assert server.data_dir == data
             assert ask(server.url, "SELECT 1") == 1
             assert ask(server.url, "SELECT inet_server_addr() IS NULL") is True
+            sockets = Path(
+                str(ask(server.url, "SELECT current_setting('unix_socket_directories')"))
+            )
+            assert sockets.stat().st_mode & 0o077 == 0
+        assert not sockets.exists()
 
 
 def test_a_server_that_does_not_start_shows_its_own_words(used: Path, monkeypatch) -> None:

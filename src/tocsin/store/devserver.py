@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
@@ -35,6 +36,9 @@ LOG_BYTES_MAX = 10_000_000
 LOG_TAIL = 1_500
 # sun_path of a socket's address, less the byte that ends it; macOS has four less.
 SOCKET_PATH_MAX = 103
+
+# Not TMPDIR, which may be as long as the path that is too long.
+TEMPORARY = Path("/tmp")  # noqa: S108 - the name in it is checked for its owner
 
 _UNSAFE = {"fsync": "off", "full_page_writes": "off"}
 
@@ -207,6 +211,9 @@ class DevServer:
                 break
         self._process = None
         if self._data is not None:
+            if self._socket_dir.parent == TEMPORARY:
+                with suppress(OSError):
+                    self._socket_dir.rmdir()
             self._data.release()
             self._data = None
 
@@ -255,14 +262,14 @@ def _socket_directory(data: DataDirectory, account: Account) -> Path:
     folder = data.path / "run"
     if len(os.fsencode(folder / ".s.PGSQL.65535")) > SOCKET_PATH_MAX:
         mark = hashlib.sha256(os.fsencode(data.path)).hexdigest()[:12]
-        folder = Path("/tmp") / f"tocsin-{account.uid}-{mark}"  # noqa: S108 - checked below
+        folder = TEMPORARY / f"tocsin-{account.uid}-{mark}"
     try:
         folder.mkdir(mode=0o700)
         account.own(folder)
     except FileExistsError:
         status = folder.lstat()
         if not folder.is_dir() or folder.is_symlink() or status.st_uid != account.uid:
-            folder = Path(tempfile.mkdtemp(prefix="tocsin-", dir="/tmp"))
+            folder = Path(tempfile.mkdtemp(prefix="tocsin-", dir=TEMPORARY))
             account.own(folder)
     return folder
 
