@@ -79,7 +79,9 @@ class Pacing(Struct, frozen=True):
 
 
 class Worker(Struct, frozen=True):
-    """The delivery loops. poll_interval_ms is the wait when no hint comes."""
+    """The delivery loops. poll_interval_ms is the wait when no hint comes; lease_s how long the work
+    of a worker that died waits for another.
+    """
 
     poll_interval_ms: Annotated[
         Annotated[int, Meta(ge=10, le=60_000)],
@@ -91,6 +93,10 @@ class Worker(Struct, frozen=True):
     max_attempts: Annotated[
         Annotated[int, Meta(ge=1, le=50)], Key("WORKER_MAX_ATTEMPTS", "a number, 1 to 50")
     ] = 5
+    lease_s: Annotated[
+        Annotated[float, Meta(ge=1, le=600)],
+        Key("WORKER_LEASE_SECS", "seconds, 1 to 600"),
+    ] = 30.0
     pacing: Pacing = Pacing()
 
 

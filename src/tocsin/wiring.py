@@ -125,6 +125,7 @@ async def open_worker(core: Core) -> AsyncIterator[Worker]:
         ),
         version=__version__,
         poll_s=core.settings.worker.poll_interval_ms / 1000,
+        lease_s=core.settings.worker.lease_s,
     )
     worker.start()
     try:

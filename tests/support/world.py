@@ -29,6 +29,7 @@ from tocsin.service.reply import Reply
 from tocsin.service.send import send
 from tocsin.settings import Settings
 from tocsin.store import lanes, projects, upkeep
+from tocsin.store.invariants import violations
 from tocsin.store.notifier import Notifier
 from tocsin.store.pool import Database
 from tocsin.store.query import Query
@@ -220,7 +221,7 @@ async def world(
     lease_s: float = 30.0,
     listen: bool = True,
 ) -> AsyncIterator[World]:
-    """Leaving it stops the workers and asserts that no lease is open."""
+    """Leaving it stops the workers and asserts every invariant of the database."""
     clock = MovableClock()
     async with await Database.open(url, application_name="world") as db:
         await upkeep.ensure_partitions(db, clock.now())
@@ -255,3 +256,4 @@ async def world(
             await asyncio.gather(*(worker.stop() for worker in made.workers))
             await intake.stop()
             await notifier.stop()
+        assert await violations(db) == []
