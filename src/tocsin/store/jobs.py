@@ -155,5 +155,5 @@ async def again(
     attempt: int,
     now: datetime,
 ) -> None:
-    """Schedule a job that had ended for now, with all its tries; attempt: one more than its last."""
+    """Schedule a job that had ended, due at once, with all its tries; attempt: one more than its last."""
     await db.execute(AGAIN, job_id, now, project, lane, queue_class, attempt)
