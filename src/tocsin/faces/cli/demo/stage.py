@@ -18,7 +18,7 @@ from msgspec import Struct
 from tocsin.faces.cli.demo.missed import Missed
 from tocsin.faces.cli.ports import DevReady
 from tocsin.settings import variables
-from tocsin.store.devserver_account import dying_with_parent
+from tocsin.store.devserver_account import Account, dying_with_us
 
 #: A new database cluster on a slow disk.
 READY_S: Final = 120.0
@@ -27,6 +27,8 @@ LOG_TAIL: Final = 3_000
 SENDER: Final = "hello@demo.example"
 #: A ready line is longer than a stream's default limit only when something is very wrong.
 _LINE_MAX: Final = 1 << 20
+_OURSELVES: Final = Account("", os.geteuid(), os.getegid(), other=False)
+
 T = TypeVar("T")
 
 
@@ -122,6 +124,7 @@ async def _running(
     """A process that says in one line of JSON that it is ready; stopped in good order at the end."""
     with log.open("ab") as file:
         process = await asyncio.create_subprocess_exec(
+            *dying_with_us(signal.SIGTERM, _OURSELVES),
             *command,
             env=env,
             stdin=DEVNULL,
@@ -130,7 +133,6 @@ async def _running(
             limit=_LINE_MAX,
             # Ctrl-C is ours to pass on: the one who sends must stop before the one who takes.
             start_new_session=True,
-            preexec_fn=dying_with_parent(signal.SIGTERM),
         )
     try:
         yield await _ready(name, process, log, shape)
