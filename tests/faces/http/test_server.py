@@ -7,7 +7,7 @@ import pytest
 
 from tests.faces.http.conftest import Api, Served
 from tests.support.wire_client import exchange
-from tocsin.faces.http import body
+from tocsin.faces.http import body, protocol
 from tocsin.faces.http.server import listen, raise_open_files
 from tocsin.service import subscribers
 
@@ -61,6 +61,55 @@ async def test_a_body_that_does_not_come_ends_the_wait(
     async with exchange(served.port) as opened:
         headers = f"host: t\r\nx-api-key: {api.key}\r\ncontent-length: 100\r\n\r\n"
         await opened.send(f"POST /v1/send HTTP/1.1\r\n{headers}{{".encode())
+        await opened.read_head()
+
+        assert opened.status == 408
+
+
+async def test_what_is_no_http_is_a_problem_document(served: Served) -> None:
+    async with exchange(served.port) as opened:
+        await opened.send(b"NOT HTTP AT ALL\r\n\r\n")
+        await opened.read_head()
+
+        assert opened.status == 400
+        assert opened.headers["content-type"] == "application/problem+json"
+        assert b"malformed_http" in await opened.body()
+        assert await opened.ended()
+
+
+async def test_a_head_without_end_is_refused(served: Served) -> None:
+    async with exchange(served.port) as opened:
+        await opened.send(b"GET / HTTP/1.1\r\n")
+        for number in range(20):
+            await opened.send(b"x-%d: %b\r\n" % (number, b"a" * 4_000))
+        await opened.read_head()
+
+        assert opened.status == 431
+        assert await opened.body()
+        assert await opened.ended()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nhost: "])
+async def test_a_head_that_does_not_come_ends_the_connection(
+    served: Served, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.05)
+    async with exchange(served.port) as opened:
+        await opened.send(begun)
+        await opened.read_head()
+
+        assert opened.status == 408
+        assert b"head_timeout" in await opened.body()
+
+
+async def test_a_second_head_that_does_not_come_ends_the_connection_too(
+    api: Api, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with exchange(served.port) as opened:
+        await opened.request("GET", "/v1/channels", {"x-api-key": api.key})
+        await opened.body()
+        monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.05)
+        await opened.send(b"GET / HT")
         await opened.read_head()
 
         assert opened.status == 408

@@ -70,7 +70,9 @@ class Front:
         request = Request(scope, receive, request_id(headers), headers)
         extra = [(b"x-request-id", request.id.encode()), *self._cors.headers(headers)]
         try:
-            route = self._raw.get((scope["method"], scope["path"]))
+            # The server sends no body for HEAD; everything else about it is GET's.
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]
+            route = self._raw.get((method, scope["path"]))
             if route is not None:
                 answer = await route(request)
             elif scope["method"] == "GET" and is_stream(scope):
@@ -114,7 +116,6 @@ def _framework_scope(request: Request) -> Scope:
     scope = dict(request.scope)
     scope["state"] = dict(scope.get("state") or {}) | {"request_id": request.id}
     if scope["method"] == "HEAD":
-        # The server sends no body for it; the framework knows only GET.
         scope["method"] = "GET"
     raw: bytes = scope.get("raw_path") or b""
     if _NUL in raw or _NUL in scope["query_string"]:

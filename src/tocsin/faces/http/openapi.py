@@ -84,6 +84,9 @@ def document(framework: Litestar) -> bytes:
         for operation in item.values():
             operation["responses"].pop("400", None)
             operation["responses"]["default"] = problem
+    alias = schema["paths"].pop("/v1/schedule")
+    alias["post"]["description"] = "Another name of `/v1/send`."
+    schema["paths"]["/v1/schedule"] = alias
     schema["paths"]["/v1/inbox/{subscriber_id}/stream"] = {"get": _stream_operation(problem)}
     return msgspec.json.encode(schema)
 

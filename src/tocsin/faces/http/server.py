@@ -11,10 +11,13 @@ import uvicorn
 import uvloop
 
 from tocsin.faces.http.front import Front
+from tocsin.faces.http.protocol import BoundedProtocol
 
 T = TypeVar("T")
 
 BACKLOG: Final = 2_048
+#: Streams and requests together; past it a connection is answered 503.
+CONNECTIONS_MAX: Final = 25_000
 KEEP_ALIVE_S: Final = 75
 #: How long requests in progress may take after the stop; then they are cut off.
 GRACE_S: Final = 10
@@ -51,7 +54,8 @@ async def serve(
     config = uvicorn.Config(
         front,
         loop="none",
-        http="httptools",
+        http=BoundedProtocol,
+        limit_concurrency=CONNECTIONS_MAX,
         ws="none",
         lifespan="on",
         log_config=None,
