@@ -146,6 +146,23 @@ async def test_a_follower_that_is_far_behind_gets_all_of_it_in_parts(app: App, f
     assert follower.seen == list(range(1, 301))
 
 
+async def test_one_that_catches_up_repeats_nothing_for_one_that_is_there(
+    app: App, feed: Feed
+) -> None:
+    await deliver(app, *["ada"] * 5)
+    there, late = Follower("ada"), Follower("ada")
+    feed.join(1, "ada", 0, there)
+    await there.until(5)
+    await deliver(app, "ada")
+    feed.join(1, "ada", 2, late)
+    app.notifier.hint(hint_of(1, "ada"))
+    await there.until(6)
+    await late.until(6)
+
+    assert there.seen == [1, 2, 3, 4, 5, 6]
+    assert late.seen == [3, 4, 5, 6]
+
+
 async def test_a_follower_that_is_too_far_behind_is_told_to_fetch_the_list(
     app: App, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
