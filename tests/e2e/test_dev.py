@@ -168,6 +168,22 @@ async def test_the_curl_line_that_it_prints_works_as_it_is(used: Path) -> None:
     assert "/docs" in shown
 
 
+async def test_the_doctor_finds_a_dev_that_runs_and_nothing_critical_in_it(used: Path) -> None:
+    async with dev(used) as program:
+        await send_inbox(await program.ready(DevReady), "well")
+        async with tocsin("doctor", "--json", "--invariants", TOCSIN_DATA=str(used)) as doctor:
+            code, out, err = await doctor.end()
+        await program.stop()
+
+    report = json.loads(out)
+    assert (code, err, report["healthy"]) == (0, "", True)
+    assert {"worker", "invariants"} <= {finding["code"] for finding in report["findings"]}
+    async with tocsin("doctor", TOCSIN_DATA=str(used)) as doctor:
+        code, out, err = await doctor.end()
+    assert (code, out) == (1, "")
+    assert "no database is configured" in err
+
+
 async def test_the_psql_line_names_a_password_that_opens_the_database(used: Path) -> None:
     async with dev(used) as program:
         ready = await program.ready(DevReady)

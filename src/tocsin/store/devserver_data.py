@@ -64,6 +64,11 @@ def placed(base: Path, account: Account) -> Path:
         existing = existing.parent
     if not account.other or account.reaches(existing):
         return base
+    return elsewhere(base)
+
+
+def elsewhere(base: Path) -> Path:
+    """Where the data of `base` is when it cannot be there."""
     return SHARED_ROOT / f"data-{hashlib.sha256(str(base).encode()).hexdigest()[:12]}"
 
 

@@ -15,6 +15,7 @@ from tocsin.faces.cli.output import console, print_json, severity, table
 from tocsin.service.doctor import examine
 from tocsin.service.symptoms import Finding
 from tocsin.settings import BadSettings, database_url
+from tocsin.store.devserver_running import running_url
 
 
 class Report(Struct, frozen=True):
@@ -35,7 +36,7 @@ def doctor(
 ) -> int:
     """Look at settings, database, workers and lanes; say what is wrong and what to do.
 
-    The exit code is 0 unless a finding is critical.
+    Without DATABASE_URL it looks at a `tocsin dev` that runs. Exits with 1 if anything is critical.
     """
     findings = asyncio.run(_examined(config, invariants=invariants))
     report = Report(all(finding.severity != "critical" for finding in findings), findings)
@@ -53,7 +54,8 @@ async def _examined(config: Path | None, *, invariants: bool) -> list[Finding]:
         return [
             Finding("critical", error.code, problem, error.remedy) for problem in error.problems
         ]
-    url = database_url(settings)
+    url = None if settings.database.url else running_url(settings.data_dir)
+    url = url or database_url(settings)
     return [finding async for finding in examine(settings, url, invariants=invariants)]
 
 

@@ -9,6 +9,7 @@ import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -55,6 +56,8 @@ class Stage(Struct, frozen=True):
 @asynccontextmanager
 async def stage() -> AsyncIterator[Stage]:
     """Everything runs while the block does, and is gone after it, however it ends."""
+    if find_spec("aiosmtpd") is None:
+        raise Missed("there is no SMTP server to send to", remedy="pip install 'tocsin[dev]'")
     async with AsyncExitStack() as stack:
         folder = _folder(stack)
         journal = folder / "mail.jsonl"
