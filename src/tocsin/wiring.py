@@ -20,12 +20,14 @@ from tocsin.domain.message import Mailbox
 from tocsin.engine.assembly import Defaults, UnsubscribeUrl
 from tocsin.engine.intake import Intake
 from tocsin.engine.lane import Lane
+from tocsin.engine.upkeep import Upkeep
 from tocsin.engine.worker import Worker
 from tocsin.service.app import App
 from tocsin.service.unsubscribe import LINK_LASTS
 from tocsin.settings import Email, Settings
-from tocsin.store import lanes, upkeep
+from tocsin.store import lanes
 from tocsin.store import secrets as kept
+from tocsin.store import upkeep as partitions
 from tocsin.store.clock import RESYNC_S, DatabaseClock
 from tocsin.store.notifier import Notifier
 from tocsin.store.pool import Database, Sizes
@@ -61,10 +63,13 @@ async def open_core(
     async with await Database.open(url, sizes=sizes, application_name=f"tocsin {role}") as db:
         clock = DatabaseClock(db)
         await clock.resync()
-        await upkeep.ensure_partitions(db, clock.now())
+        await partitions.ensure_partitions(db, clock.now())
         notifier = Notifier(url, listen=listen)
         await notifier.start()
         syncing = asyncio.create_task(_keep_time(clock), name="clock")
+        # In every process: an API alone for days must find tomorrow's partitions too.
+        upkeep = Upkeep(db, clock)
+        upkeep.start()
         try:
             yield Core(
                 settings=settings,
@@ -76,6 +81,7 @@ async def open_core(
             )
         finally:
             syncing.cancel()
+            await upkeep.stop()
             await asyncio.gather(syncing, return_exceptions=True)
             await notifier.stop()
 

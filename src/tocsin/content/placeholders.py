@@ -59,8 +59,13 @@ def _join(compiled: Compiled, values: Mapping[str, Any], write: Callable[[Any], 
     made = list(compiled)
     for at in range(1, len(made), 2):
         name = made[at]
-        found, value = look_up(values, name)
-        made[at] = write(value) if found else "{{" + name + "}}"
+        value = values.get(name)
+        if value is None:
+            found, value = look_up(values, name)
+            if not found:
+                made[at] = "{{" + name + "}}"
+                continue
+        made[at] = write(value)
     return "".join(made)
 
 

@@ -19,7 +19,6 @@ from tocsin.engine.promoter import Promoter
 from tocsin.engine.reaper import Reaper
 from tocsin.engine.renewer import Renewer
 from tocsin.engine.settler import Settler
-from tocsin.engine.upkeep import Upkeep
 from tocsin.store import queue, workers
 from tocsin.store.notifier import Notifier
 from tocsin.store.pool import Database
@@ -86,14 +85,13 @@ class Worker:
             worker=self.id,
             lease_s=lease_s,
         )
-        self.upkeep = Upkeep(db, clock)
         self._beat = Loop("beat", self._prove_progress)
         self._served = Loop("served", self._mark_served)
 
     @property
     def loops(self) -> tuple[Loop, ...]:
         """Every loop but the claimers' and the settler."""
-        parts = (self.renewer, self.promoter, self.reaper, self.upkeep)
+        parts = (self.renewer, self.promoter, self.reaper)
         return (*(part.loop for part in parts), self._beat, self._served)
 
     def start(self) -> None:
@@ -101,7 +99,6 @@ class Worker:
         self.renewer.start()
         self.promoter.start()
         self.reaper.start()
-        self.upkeep.start()
         for claimer in self.claimers:
             claimer.start()
         self._beat.start()
@@ -115,7 +112,6 @@ class Worker:
                 await asyncio.gather(
                     self.promoter.stop(),
                     self.reaper.stop(),
-                    self.upkeep.stop(),
                     *(claimer.stop() for claimer in self.claimers),
                 )
         except TimeoutError:
