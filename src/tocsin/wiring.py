@@ -20,6 +20,7 @@ from tocsin.domain.message import Mailbox
 from tocsin.engine.assembly import Defaults, UnsubscribeUrl
 from tocsin.engine.intake import Intake
 from tocsin.engine.lane import Lane
+from tocsin.engine.timing import Timing
 from tocsin.engine.upkeep import Upkeep
 from tocsin.engine.worker import Worker
 from tocsin.service.app import App
@@ -130,8 +131,10 @@ async def open_worker(core: Core) -> AsyncIterator[Worker]:
             unsubscribe_url=_unsubscribe_url(core),
         ),
         version=__version__,
-        poll_s=core.settings.worker.poll_interval_ms / 1000,
-        lease_s=core.settings.worker.lease_s,
+        timing=Timing(
+            lease_s=core.settings.worker.lease_s,
+            poll_s=core.settings.worker.poll_interval_ms / 1000,
+        ),
     )
     worker.start()
     try:

@@ -20,6 +20,7 @@ from tocsin.domain.request import BatchRequest, SendRequest
 from tocsin.engine.assembly import Defaults
 from tocsin.engine.intake import Intake
 from tocsin.engine.lane import Lane
+from tocsin.engine.timing import Timing
 from tocsin.engine.worker import Worker
 from tocsin.service import jobs
 from tocsin.service.app import App
@@ -79,7 +80,7 @@ class World:
     who: ProjectKey
     lanes: list[Lane]
     workers: list[Worker] = field(default_factory=list)
-    lease_s: float = 30.0
+    timing: Timing = Timing()
 
     def provider(self, channel: str = "email") -> Scripted:
         found = next(lane.connector for lane in self.lanes if lane.channel == channel)
@@ -95,7 +96,7 @@ class World:
             notifier=self.notifier,
             defaults=Defaults(Mailbox("tests@example.com", "Tests"), lambda *_: None),
             version="test",
-            lease_s=self.lease_s,
+            timing=self.timing,
         )
         worker.start()
         self.workers.append(worker)
@@ -218,7 +219,6 @@ async def world(
     url: str,
     *connectors: Connector,
     workers: int = 1,
-    lease_s: float = 30.0,
     listen: bool = True,
 ) -> AsyncIterator[World]:
     """Leaving it stops the workers and asserts every invariant of the database."""
@@ -247,7 +247,7 @@ async def world(
             version="test",
         )
         who = await add_project(db, "acme", clock)
-        made = World(app, db, clock, notifier, who, serving, lease_s=lease_s)
+        made = World(app, db, clock, notifier, who, serving)
         for _ in range(workers):
             made.start_worker()
         try:

@@ -11,17 +11,15 @@ from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.lane import Lane, Turn
 from tocsin.engine.loop import Loop
 from tocsin.engine.settler import Settler
+from tocsin.engine.timing import Timing
 from tocsin.store import pacing, queue
 from tocsin.store.notifier import Notifier
 from tocsin.store.pool import Database
 from tocsin.store.queue import Lease
 
-#: How long a lease lasts unless it is renewed.
-LEASE_S = 30.0
 #: Leases of one lane delivered at one time: the next is assembled while one is on the wire.
 LEASES_MAX = 3
-#: The truth behind every hint. Without LISTEN it is all there is.
-POLL_S = 1.0
+#: The poll is the truth behind every hint; without LISTEN it is all there is, and comes this often.
 POLL_ALONE_S = 0.1
 #: A look below the cursors at least this often keeps late commits reachable.
 SWEEP_S = 1.0
@@ -40,8 +38,7 @@ class Claimer:
         settler: Settler,
         dispatcher: Dispatcher,
         worker: UUID,
-        lease_s: float = LEASE_S,
-        poll_s: float = POLL_S,
+        timing: Timing,
     ) -> None:
         self.lane = lane
         self.loop = Loop(f"claimer {lane.channel}", self._turn)
@@ -51,8 +48,7 @@ class Claimer:
         self._settler = settler
         self._dispatcher = dispatcher
         self._worker = worker
-        self._lease_s = lease_s
-        self._poll_s = poll_s
+        self._timing = timing
         self._hints = notifier.subscribe(f"lane:{lane.id}", "lanes")
         self._slots = asyncio.Semaphore(LEASES_MAX)
         self._cursors = dict.fromkeys(CLASSES, 0)
@@ -153,7 +149,7 @@ class Claimer:
             limit=size,
             worker=self._worker,
             now=now,
-            expires_at=now + timedelta(seconds=self._lease_s),
+            expires_at=now + timedelta(seconds=self._timing.lease_s),
         )
         if claim.paused_until is not None:
             self.lane.rest(claim.paused_until)
@@ -167,7 +163,11 @@ class Claimer:
 
     async def _rest(self) -> None:
         """Wait for a hint, the poll, or the end of a pause."""
-        wait_s = self._poll_s if self._notifier.listening else min(self._poll_s, POLL_ALONE_S)
+        wait_s = (
+            self._timing.poll_s
+            if self._notifier.listening
+            else min(self._timing.poll_s, POLL_ALONE_S)
+        )
         wait_s *= 0.8 + 0.4 * random.random()
         now = self._clock.now()
         for until in (self.lane.rests_until, self._again_at):

@@ -20,19 +20,19 @@ class Turn:
     So leases are assembled side by side, and their calls still leave in the order of the queue.
     """
 
-    __slots__ = ("_before", "_over")
+    __slots__ = ("_before", "over")
 
     def __init__(self, before: "Turn | None") -> None:
         self._before = before
-        self._over = asyncio.Event()
+        self.over = asyncio.Event()
 
     async def comes(self) -> None:
         if self._before is not None:
-            await self._before._over.wait()
+            await self._before.over.wait()
             self._before = None
 
     def ends(self) -> None:
-        self._over.set()
+        self.over.set()
 
 
 @dataclass(slots=True)

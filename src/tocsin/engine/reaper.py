@@ -16,6 +16,7 @@ from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.lane import Lane
 from tocsin.engine.loop import Loop
 from tocsin.engine.settler import SLOTS
+from tocsin.engine.timing import Timing
 from tocsin.store import leases, reap
 from tocsin.store.leases import DeadLease, FrozenCall
 from tocsin.store.notifier import Notifier
@@ -44,7 +45,7 @@ class Reaper:
         dispatcher: Dispatcher,
         assembler: Assembler,
         worker: UUID,
-        lease_s: float,
+        timing: Timing,
     ) -> None:
         self.loop = Loop("reaper", self._turn)
         self._lanes = lanes
@@ -54,7 +55,7 @@ class Reaper:
         self._dispatcher = dispatcher
         self._assembler = assembler
         self._worker = worker
-        self._lease_s = lease_s
+        self._lease_s = timing.lease_s
         self.tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:

@@ -8,6 +8,7 @@ from tocsin.domain.clock import Clock
 from tocsin.domain.errors import Unavailable
 from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.loop import Loop
+from tocsin.engine.timing import Timing
 from tocsin.store import leases
 from tocsin.store.pool import Database
 
@@ -19,14 +20,14 @@ class Renewer:
     """Uses the local monotonic clock for giving up: only it runs while the process stands still."""
 
     def __init__(
-        self, db: Database, clock: Clock, dispatcher: Dispatcher, worker: UUID, lease_s: float
+        self, db: Database, clock: Clock, dispatcher: Dispatcher, worker: UUID, timing: Timing
     ) -> None:
         self.loop = Loop("renewer", self._turn)
         self._db = db
         self._clock = clock
         self._dispatcher = dispatcher
         self._worker = worker
-        self._lease_s = lease_s
+        self._lease_s = timing.lease_s
         self._sure_until: dict[int, float] = {}
 
     def start(self) -> None:

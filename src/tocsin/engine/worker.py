@@ -11,7 +11,7 @@ from tocsin.domain.clock import Clock
 from tocsin.domain.errors import Unavailable
 from tocsin.domain.ids import uuid7
 from tocsin.engine.assembly import Assembler, Defaults
-from tocsin.engine.claimer import LEASE_S, POLL_S, Claimer
+from tocsin.engine.claimer import Claimer
 from tocsin.engine.dispatcher import Dispatcher
 from tocsin.engine.lane import Lane
 from tocsin.engine.loop import Loop
@@ -19,6 +19,7 @@ from tocsin.engine.promoter import Promoter
 from tocsin.engine.reaper import Reaper
 from tocsin.engine.renewer import Renewer
 from tocsin.engine.settler import Settler
+from tocsin.engine.timing import Timing
 from tocsin.store import queue, workers
 from tocsin.store.notifier import Notifier
 from tocsin.store.pool import Database
@@ -45,8 +46,7 @@ class Worker:
         notifier: Notifier,
         defaults: Defaults,
         version: str,
-        lease_s: float = LEASE_S,
-        poll_s: float = POLL_S,
+        timing: Timing,
     ) -> None:
         self.id: UUID = uuid7(clock.now())
         self._db = db
@@ -68,13 +68,12 @@ class Worker:
                 settler=self.settler,
                 dispatcher=self.dispatcher,
                 worker=self.id,
-                lease_s=lease_s,
-                poll_s=poll_s,
+                timing=timing,
             )
             for lane in lanes
         ]
         self.promoter = Promoter(db, clock, notifier)
-        self.renewer = Renewer(db, clock, self.dispatcher, self.id, lease_s)
+        self.renewer = Renewer(db, clock, self.dispatcher, self.id, timing)
         self.reaper = Reaper(
             self._lanes,
             db=db,
@@ -83,7 +82,7 @@ class Worker:
             dispatcher=self.dispatcher,
             assembler=assembler,
             worker=self.id,
-            lease_s=lease_s,
+            timing=timing,
         )
         self._beat = Loop("beat", self._prove_progress)
         self._served = Loop("served", self._mark_served)
