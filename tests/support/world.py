@@ -80,7 +80,7 @@ class World:
     who: ProjectKey
     lanes: list[Lane]
     workers: list[Worker] = field(default_factory=list)
-    timing: Timing = Timing()
+    timing: Timing = field(default_factory=Timing)
 
     def provider(self, channel: str = "email") -> Scripted:
         found = next(lane.connector for lane in self.lanes if lane.channel == channel)
