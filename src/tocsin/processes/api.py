@@ -8,7 +8,7 @@ from tocsin import __version__, wiring
 from tocsin.faces.cli.ports import ServeOptions, ServeReady
 from tocsin.faces.http import server
 from tocsin.faces.http.app import make
-from tocsin.processes import logs
+from tocsin.processes import logs, loop
 from tocsin.processes.database import prepare
 from tocsin.processes.port import address_of, open_port, url_of
 from tocsin.processes.signals import Signals
@@ -22,7 +22,7 @@ def run(settings: Settings, options: ServeOptions, tell: Callable[[ServeReady], 
     """Serve the API until a signal; `tell` is called once it can be reached."""
     logs.configure(settings.log)
     server.raise_open_files()
-    server.run(_main(settings, options, tell))
+    loop.run(_main(settings, options, tell))
 
 
 async def _main(

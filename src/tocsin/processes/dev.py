@@ -14,7 +14,7 @@ from tocsin import __version__, wiring
 from tocsin.faces.cli.ports import DevOptions, DevReady
 from tocsin.faces.http import server
 from tocsin.faces.http.app import make
-from tocsin.processes import logs
+from tocsin.processes import logs, loop
 from tocsin.processes.database import prepare
 from tocsin.processes.dev_keys import PROJECT, ensure_keys
 from tocsin.processes.port import open_port, url_of
@@ -29,7 +29,7 @@ def run(settings: Settings, options: DevOptions, tell: Callable[[DevReady], None
     """Run until a signal; `tell` is called once everything runs."""
     logs.configure(settings.log)
     server.raise_open_files()
-    server.run(_main(settings, options, tell))
+    loop.run(_main(settings, options, tell))
 
 
 async def _main(settings: Settings, options: DevOptions, tell: Callable[[DevReady], None]) -> None:

@@ -5,7 +5,7 @@ import socket
 from typing import Final
 
 from tocsin.domain.errors import Conflict, Invalid, TocsinError
-from tocsin.faces.http.server import BACKLOG, listen
+from tocsin.faces.http.server import listen
 
 #: Ports tried from the first on, when any will do.
 TRIES: Final = 100
@@ -22,7 +22,7 @@ def open_port(host: str, port: int, *, others: bool = False) -> socket.socket:
         wanted = [*range(port, min(port + TRIES, _LAST + 1)), 0]
     for candidate in wanted:
         try:
-            return _listening(host, candidate)
+            return listen(host, candidate)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise _refused(host, candidate, error) from None
@@ -45,17 +45,6 @@ def url_of(bound: socket.socket) -> str:
     if host in ("0.0.0.0", "::"):  # noqa: S104 - read, not bound
         host = "127.0.0.1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    bound = listen(host, port)
-    try:
-        # Two that are bound and do not listen yet can have the same port.
-        bound.listen(BACKLOG)
-    except OSError:
-        bound.close()
-        raise
-    return bound
 
 
 def _refused(host: str, port: int, error: OSError) -> TocsinError:

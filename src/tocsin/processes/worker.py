@@ -4,8 +4,7 @@ import structlog
 
 from tocsin import __version__, wiring
 from tocsin.faces.cli.ports import WorkerOptions
-from tocsin.faces.http import server
-from tocsin.processes import logs
+from tocsin.processes import logs, loop
 from tocsin.processes.database import prepare
 from tocsin.processes.signals import Signals
 from tocsin.settings import Settings, database_url
@@ -16,8 +15,7 @@ _log = structlog.get_logger()
 def run(settings: Settings, options: WorkerOptions) -> None:
     """Deliver until a signal; then finish or give back what is in hand."""
     logs.configure(settings.log)
-    server.raise_open_files()
-    server.run(_main(settings, options))
+    loop.run(_main(settings, options))
 
 
 async def _main(settings: Settings, options: WorkerOptions) -> None:

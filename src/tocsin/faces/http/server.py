@@ -1,19 +1,16 @@
-"""Server: uvicorn on uvloop over a socket that the caller bound; stops without cutting anyone off."""
+"""Server: uvicorn over a socket that the caller bound; stops without cutting anyone off."""
 
 import asyncio
 import resource
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import uvicorn
-import uvloop
 
 from tocsin.faces.http.front import Front
 from tocsin.faces.http.protocol import BoundedProtocol
-
-T = TypeVar("T")
 
 BACKLOG: Final = 2_048
 #: Streams and requests together; past it a connection is answered 503.
@@ -83,9 +80,3 @@ def raise_open_files() -> int:
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a process's main on uvloop, to its end."""
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
