@@ -122,7 +122,10 @@ class Smtp(Struct, frozen=True):
 
 
 class Email(Struct, frozen=True):
-    """provider None: resend if it has a key, else smtp if it has a host, else none."""
+    """provider None: resend if it has a key, else smtp if it has a host, else none.
+
+    log_batch: messages in one call of the provider `log`.
+    """
 
     provider: Annotated[
         Literal["resend", "smtp", "log", "none"] | None,
@@ -130,6 +133,9 @@ class Email(Struct, frozen=True):
     ] = None
     from_email: Annotated[str | None, Key("EMAIL_FROM", "an email address")] = None
     from_name: Annotated[str | None, Key("EMAIL_FROM_NAME", "text")] = None
+    log_batch: Annotated[
+        Annotated[int, Meta(ge=1, le=1_000)], Key("EMAIL_LOG_BATCH", "a number, 1 to 1000")
+    ] = 100
     resend: Resend = Resend()
     smtp: Smtp = Smtp()
 
@@ -263,7 +269,7 @@ def _paths(given: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[t
 
 def _unknown(path: tuple[str, ...], known: set[tuple[str, ...]]) -> str:
     if path[0] == "projects":
-        return "projects live in the database: create them through the API or `tocsin project`"
+        return "projects live in the database: create them with POST /v1/admin/projects"
     dotted = {".".join(names): names[-1] for names in sorted(known)}
     same = [name for name, last in dotted.items() if last == path[-1]]
     near = difflib.get_close_matches(".".join(path), same or list(dotted), n=1, cutoff=0.0)
