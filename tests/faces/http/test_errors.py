@@ -196,7 +196,13 @@ async def test_a_defect_of_a_raw_route_is_a_500_too() -> None:
         def headers(self, _: object) -> list[tuple[bytes, bytes]]:
             return []
 
-    face = front.Front(no_framework, {("GET", "/x"): broken}, None, NoCors())  # type: ignore[arg-type]
+    face = front.Front(
+        no_framework,
+        {("GET", "/x"): broken},
+        gate=None,
+        streams=None,
+        cors=NoCors(),  # type: ignore[arg-type]
+    )
     with capture_logs() as logs:
         found = await Client(face).get("/x")
 

@@ -20,7 +20,7 @@ async def slow(api: Api) -> Client:
     """The same API with no hot routes."""
     gate = Gate(api.app)
     inner: Any = framework(api.app, gate)
-    front = Front(inner, {}, api.front.streams, api.front._cors)
+    front = Front(inner, {}, gate=gate, streams=api.front.streams, cors=api.front._cors)
     return Client(front, {"x-api-key": api.key})
 
 

@@ -14,7 +14,6 @@ from tocsin.domain.ids import uuid7
 from tocsin.faces.http import streams
 from tocsin.store import inbox
 from tocsin.store.inbox import NewMessage
-from tocsin.store.inbox_changes import HINT_PREFIX
 from tocsin.store.pool import Query
 
 
@@ -350,5 +349,29 @@ async def test_stopping_ends_open_streams_at_once(api: Api, served: Served) -> N
             await served.done
 
 
-def test_the_hint_of_an_inbox_names_its_project_by_number() -> None:
-    assert HINT_PREFIX == "inbox:"
+@pytest.mark.parametrize("person", ["a\0b", "x" * 257])
+async def test_a_stream_of_an_id_that_cannot_be_is_refused_and_spoils_no_other(
+    api: Api, served: Served, person: str
+) -> None:
+    async with stream(api, served) as ada, stream(api, served, person) as opened:
+        assert opened.status == 404
+        await ada.next()
+        await api.deliver(message(api))
+        assert (await ada.next()).data["type"] == "new_notification"
+
+
+async def test_an_id_with_slashes_and_other_letters_has_its_stream(
+    api: Api, served: Served
+) -> None:
+    async with stream(api, served, "a/b é:%") as opened:
+        await opened.next()
+        await api.deliver(message(api, "a/b é:%", body="slashed"))
+
+        assert (await opened.next()).data["notification"]["body"] == "slashed"
+
+
+async def test_a_path_that_only_looks_like_a_stream_is_none(api: Api, served: Served) -> None:
+    async with exchange(served.port) as opened:
+        await opened.request("GET", "/v1/inbox/a/b/stream", {"x-api-key": api.key})
+
+        assert opened.status == 404

@@ -73,6 +73,7 @@ def make(app: App, *, ping_s: float = PING_S, sweep_s: float = SWEEP_S) -> Front
     return Front(
         inner,
         hot.routes(app, gate) | openapi.routes(inner),
-        Streams(app, gate, ping_s=ping_s, sweep_s=sweep_s),
-        Cors(app.settings.server.cors_origins),
+        gate=gate,
+        streams=Streams(app, gate, ping_s=ping_s, sweep_s=sweep_s),
+        cors=Cors(app.settings.server.cors_origins),
     )

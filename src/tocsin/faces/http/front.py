@@ -21,6 +21,7 @@ from tocsin.faces.http.exchange import (
     Send,
     respond,
 )
+from tocsin.faces.http.identity import Gate
 from tocsin.faces.http.streams import Streams, is_stream
 
 #: Stands for an encoded slash while the framework splits the path; a request cannot contain it.
@@ -39,8 +40,15 @@ class Front:
     """Serves; `start` and `stop` are its lifespan, `drain` the first step of a shutdown."""
 
     def __init__(
-        self, framework: Asgi, raw: Mapping[tuple[str, str], Route], streams: Streams, cors: Cors
+        self,
+        framework: Asgi,
+        raw: Mapping[tuple[str, str], Route],
+        *,
+        gate: Gate,
+        streams: Streams,
+        cors: Cors,
     ) -> None:
+        self._gate = gate
         self._framework = framework
         self._raw = raw
         self._cors = cors
@@ -55,6 +63,7 @@ class Front:
 
     async def stop(self) -> None:
         await self.streams.stop()
+        self._gate.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:

@@ -45,6 +45,10 @@ class Gate:
         self.ring = KeyRing(app)
         self._buckets = Buckets(asyncio.get_running_loop().time)
 
+    def close(self) -> None:
+        """Hear of no more changes of keys."""
+        self.ring.close()
+
     async def project(self, headers: RawHeaders) -> ProjectKey:
         """The project whose key the request carries."""
         who = await self.ring.project(credential(headers))

@@ -10,6 +10,7 @@ import structlog
 from tocsin.domain.errors import (
     Forbidden,
     Malformed,
+    NotFound,
     RateLimited,
     TocsinError,
     Unauthenticated,
@@ -29,6 +30,7 @@ PING_S: Final = 30.0
 ROUND_S: Final = 1.0
 RETRY_AFTER_S: Final = 5
 VERSION_DIGITS_MAX: Final = 18
+SUBSCRIBER_ID_MAX: Final = 256
 
 _log = structlog.get_logger()
 _EXPIRED = frame(None, {"type": "token_expired"})
@@ -169,14 +171,21 @@ class Streams:
 
 
 def is_stream(scope: Scope) -> bool:
-    """Whether this is the path of an inbox's stream."""
-    path: str = scope["path"]
-    return path.endswith("/stream") and path.startswith("/v1/inbox/")
+    """Whether this is the path of an inbox's stream; slashes in the id are encoded."""
+    path = _raw_path(scope)
+    return path.startswith(b"/v1/inbox/") and path.endswith(b"/stream") and path.count(b"/") == 4
+
+
+def _raw_path(scope: Scope) -> bytes:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw
 
 
 def _subscriber(scope: Scope) -> str:
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    return unquote(raw.split(b"/")[3].decode("latin-1"))
+    subscriber_id = unquote(_raw_path(scope).split(b"/")[3].decode("latin-1"))
+    if not 0 < len(subscriber_id) <= SUBSCRIBER_ID_MAX or "\0" in subscriber_id:
+        raise NotFound("subscriber_not_found", "No subscriber has such an id", remedy="check it")
+    return subscriber_id
 
 
 def _after(request: Request, query: dict[str, list[str]]) -> int | None:
