@@ -176,7 +176,7 @@ def connector(settings: Settings, channel: Channel, clock: Clock) -> Connector:
         case "inapp":
             return InApp()
         case "log":
-            return Log(channel)
+            return Log(channel, batch_max=email.log_batch)
         case "resend":
             key = email.resend.api_key
             config = ResendConfig(key.reveal() if key else "", email.resend.base_url)
