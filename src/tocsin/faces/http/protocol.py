@@ -8,6 +8,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tocsin.domain.errors import Malformed, TocsinError
 from tocsin.faces.http import problems
+from tocsin.faces.http.joined import JoinedTransport
 
 HEAD_BYTES_MAX: Final = 64 * 1024
 #: For the head of a request, and for the first byte of a new connection.
@@ -32,7 +33,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(JoinedTransport(transport))  # type: ignore[arg-type]
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
