@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import UUID
 
 from tests.connectors.contract import NOW, SECRET, THROTTLE_S, Bench, Subject, Trouble
+from tests.connectors.smtp_bench import smtp
 from tocsin.connectors.email.resend import Resend, ResendConfig
 from tocsin.connectors.inapp import InApp
 from tocsin.connectors.log import Log
@@ -88,6 +89,7 @@ async def inapp(trouble: Trouble) -> AsyncIterator[Bench]:
 
 SUBJECTS = [
     Subject("resend", resend, frozenset(Trouble), dedupes=True),
+    Subject("smtp", smtp, frozenset(Trouble)),
     log("email"),
     log("sms"),
     log("in_app"),

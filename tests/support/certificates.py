@@ -11,6 +11,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 @dataclass(frozen=True)
 class Authority:
@@ -67,8 +79,16 @@ def _signed(
         .not_valid_before(now - timedelta(days=3))
         .not_valid_after(now - timedelta(days=1) if expired else now + timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        # Python 3.13 verifies strictly (RFC 5280 §4.2.1) and refuses certificates without these.
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+            critical=False,
+        )
     )
-    if not is_ca:
+    if is_ca:
+        builder = builder.add_extension(_SIGNS_CERTIFICATES, critical=True)
+    else:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
         builder = builder.add_extension(usage, critical=False)
