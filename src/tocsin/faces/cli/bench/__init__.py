@@ -1,0 +1,1 @@
+"""Benchmarks: what this machine does with Tocsin, each figure beside its floor."""
