@@ -3,6 +3,10 @@
 from tests.support.scripted import Scripted
 from tests.support.world import world
 from tocsin.domain.outcome import Transient
+from tocsin.store import templates
+from tocsin.store.query import Query
+
+INBOX_DATA = Query("inbox_data", "SELECT data FROM inbox_messages")
 
 
 async def test_an_email_is_sent_once_and_reads_sent(database_url: str) -> None:
@@ -60,3 +64,47 @@ async def test_an_in_app_message_is_in_the_inbox_once(database_url: str) -> None
 
         assert await w.status(job) == "sent"
         assert await w.inbox("ada") == [job]
+
+
+async def test_what_a_browser_sees_of_a_message_holds_none_of_its_variables(
+    database_url: str,
+) -> None:
+    async with world(database_url) as w:
+        await w.subscriber("ada")
+        await w.send(
+            channel="in_app",
+            subscriber_id="ada",
+            body="Reset",
+            topic="account",
+            vars={"reset_link": "https://example.com/secret", "cc": ["eve@example.com"]},
+        )
+        await w.idle()
+
+        assert await w.db.value(INBOX_DATA) == '{"topic":"account"}'
+
+
+async def test_a_template_that_changes_after_the_enqueue_is_used_as_it_is_at_the_send(
+    database_url: str,
+) -> None:
+    async with world(database_url, Scripted(), workers=0) as w:
+        await w.template("welcome", body="Hello {{name}}", subject="Hi")
+        await w.send(channel="email", to="a@example.com", template="welcome", vars={"name": "Ada"})
+        await w.template("welcome", body="Bye {{name}}", subject="Hi")
+        w.start_worker()
+        await w.idle()
+
+        assert w.provider().calls[0].messages[0].text == "Bye Ada"
+
+
+async def test_a_template_that_is_gone_at_the_send_fails_the_job_and_sends_nothing(
+    database_url: str,
+) -> None:
+    async with world(database_url, Scripted(), workers=0) as w:
+        await w.template("welcome", body="Hello", subject="Hi")
+        job = await w.job(channel="email", to="a@example.com", template="welcome")
+        await templates.delete(w.db, w.who.number, "welcome")
+        w.start_worker()
+        await w.idle()
+
+        assert w.provider().calls == []
+        assert await w.status(job) == "failed"

@@ -29,7 +29,7 @@ from tocsin.service.principal import ProjectKey
 from tocsin.service.reply import Reply
 from tocsin.service.send import send
 from tocsin.settings import Settings
-from tocsin.store import lanes, projects, upkeep
+from tocsin.store import lanes, projects, templates, upkeep
 from tocsin.store.invariants import violations
 from tocsin.store.notifier import Notifier
 from tocsin.store.pool import Database
@@ -116,6 +116,12 @@ class World:
         """A person's choice."""
         at = self.clock.now()
         await self.db.execute(PREFER, self.who.number, subscriber_id, channel, topic, enabled, at)
+
+    async def template(self, template_id: str, *, body: str, subject: str) -> None:
+        """The email variant of a template."""
+        at = self.clock.now()
+        template = templates.Template(template_id, "email", subject, body, None, None, at, at)
+        await templates.upsert(self.db, self.who.number, template)
 
     async def project(self, project_id: str, *, weight: int = 1) -> ProjectKey:
         """One more project."""
