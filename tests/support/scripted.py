@@ -63,7 +63,7 @@ class Scripted:
     def freeze(self, messages: Sequence[Message]) -> bytes:
         return msgspec.json.encode(messages)
 
-    def batchable(self, message: Message) -> bool:  # noqa: ARG002 - the protocol's name
+    def batchable(self, message: Message) -> bool:
         return True
 
     async def deliver(self, call: Call) -> list[Outcome]:

@@ -13,8 +13,8 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 NOVEMBER_6 = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
 
 moments = st.datetimes(
-    min_value=datetime(1970, 1, 1),  # noqa: DTZ001
-    max_value=datetime(2060, 1, 1),  # noqa: DTZ001
+    min_value=datetime(1970, 1, 1),
+    max_value=datetime(2060, 1, 1),
     timezones=st.just(UTC),
 ).map(lambda at: at.replace(microsecond=0))
 

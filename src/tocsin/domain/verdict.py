@@ -46,7 +46,7 @@ class Verdict(Struct, frozen=True):
     provider_message_id: str | None = None
 
 
-def judge(
+def judge(  # noqa: C901 - one arm for each outcome
     outcome: Outcome, *, tries: int, attempts_max: int, chance: float, resend_unknown: bool
 ) -> Verdict:
     """tries: attempts used up before this one; chance in [0, 1) spreads the retry."""
