@@ -14,6 +14,7 @@ from tocsin.domain.message import EmailMessage, Mailbox, TextMessage
 from tocsin.domain.outcome import Accepted, ContentRejected, RecipientPermanent, Unsupported
 from tocsin.simulators.smtp_script import Manners, SmtpFault
 from tocsin.simulators.smtp_sink import SmtpSink, serving
+from tocsin.wire.smtp import Account
 
 JOB = UUID("019b0000-0000-7000-8000-000000000001")
 MAIL = EmailMessage(
@@ -127,3 +128,9 @@ async def test_there_is_nothing_to_freeze():
     with pytest.raises(TypeError):
         connector.freeze([MAIL])
     await connector.aclose()
+
+
+def test_the_password_is_in_no_repr():
+    config = SmtpConfig("smtp.example", 587, "acme", "zwieback")
+    assert "zwieback" not in repr(config)
+    assert "zwieback" not in repr(Account("smtp.example", 587, "acme", "zwieback"))

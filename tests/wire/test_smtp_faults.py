@@ -217,6 +217,12 @@ async def test_a_host_name_that_does_not_resolve_is_transient():
     await pool.aclose()
 
 
+async def test_a_host_name_that_is_none_is_our_configuration():
+    pool = SmtpPool(Account("h" * 64 + ".example", 25, security="none"))
+    assert isinstance((await pool.send(Envelope("a@b.co", TO, b"x\r\n"))).outcome, Misconfigured)
+    await pool.aclose()
+
+
 async def test_a_server_that_takes_fewer_connections_than_we_want_is_used_with_those():
     async with smtp(Manners(connections_max=2), size=8) as bench:
         wanted = [f"user{number}@example.com" for number in range(60)]

@@ -50,6 +50,10 @@ class SmtpConfig(Struct, frozen=True):
     ca_pem: bytes | None = None
     timeouts: Timeouts = Timeouts()
 
+    def __repr__(self) -> str:
+        """Without the password."""
+        return f"SmtpConfig({self.host!r}, {self.port}, security={self.security!r})"
+
 
 class Smtp:
     """An account on an SMTP server."""

@@ -44,3 +44,7 @@ class Account(Struct, frozen=True):
     helo: str | None = None
     ca_pem: bytes | None = None
     timeouts: Timeouts = Timeouts()
+
+    def __repr__(self) -> str:
+        """Without the password."""
+        return f"Account({self.host!r}, {self.port}, security={self.security!r})"

@@ -53,19 +53,19 @@ class ReplyReader:
         for raw in whole:
             line = raw[:-1] if raw.endswith(b"\r") else raw
             code = line[:3]
+            mark = line[3:4]
             if len(line) > REPLY_LINE_MAX or len(code) != 3 or not code.isdigit():
                 raise GarbledReplyError
             if self._lines and code != self._code:
                 raise GarbledReplyError
-            self._lines.append(line[4:])
-            match line[3:4]:
-                case b" " | b"":
-                    replies.append(Reply(int(code), tuple(self._lines)))
-                    self._lines.clear()
-                case b"-" if len(self._lines) < REPLY_LINES_MAX:
-                    self._code = code
-                case _:
-                    raise GarbledReplyError
+            if mark in (b" ", b""):
+                replies.append(Reply(int(code), (*self._lines, line[4:])))
+                self._lines.clear()
+            elif mark == b"-" and len(self._lines) < REPLY_LINES_MAX - 1:
+                self._code = code
+                self._lines.append(line[4:])
+            else:
+                raise GarbledReplyError
         if len(self._rest) > REPLY_LINE_MAX:
             raise GarbledReplyError
         return replies

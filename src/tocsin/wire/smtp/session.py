@@ -112,6 +112,8 @@ async def _connect(account: Account, context: ssl.SSLContext | None) -> Link | O
             )
     except OSError as failure:
         return _unreachable(failure)
+    except UnicodeError:
+        return Misconfigured("smtp_host", "the server's host name is none: check it")
     return link
 
 

@@ -19,6 +19,8 @@ from tocsin.wire.smtp.verdict import TOO_MANY_RECIPIENTS, Stage, judge
 ONE_WRITE_MAX = 1 << 16
 """A mail up to this size leaves in one write with its final dot."""
 
+_NOT_LINE_ENDS = bytes(octet for octet in range(256) if octet not in b"\r\n")
+
 
 class Envelope(Struct, frozen=True):
     """Addresses as `wire_address` gives them; `data` as the MIME writer does: CRLF lines, the last one ended.
@@ -175,13 +177,17 @@ async def _send_body(session: Session, envelope: Envelope, data: bytes) -> Outco
     return _judged(Stage.BODY, replies[0], envelope)
 
 
+def _all_crlf(data: bytes) -> bool:
+    """Whether every CR and every LF is one of a pair."""
+    return data.count(b"\r\n") * 2 == len(data.translate(None, _NOT_LINE_ENDS))
+
+
 def stuffed(data: bytes) -> bytes:
     """`data` with a dot before each line that begins with one (RFC 5321 §4.5.2).
 
     Raises ValueError if a line ends in anything but CRLF: servers disagree on where such a mail ends.
     """
-    lines = data.count(b"\n")
-    if not data.endswith(b"\r\n") or lines != data.count(b"\r\n") or lines != data.count(b"\r"):
+    if not data.endswith(b"\r\n") or not _all_crlf(data):
         raise ValueError("a mail's lines must end in CRLF, the last one too")
     if b"\n." in data:
         data = data.replace(b"\n.", b"\n..")
