@@ -23,7 +23,10 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 async def server(exchange: Exchange, **tls) -> AsyncIterator[int]:
     """A server that handles each connection with `exchange`; yields its port."""
 
+    open_now: set[Writer] = set()
+
     async def handle(reader: Reader, writer: Writer) -> None:
+        open_now.add(writer)
         try:
             await exchange(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -35,6 +38,9 @@ async def server(exchange: Exchange, **tls) -> AsyncIterator[int]:
     async with running:
         yield running.sockets[0].getsockname()[1]
         running.close()
+        # From 3.12 on leaving waits for every connection, idle ones included.
+        for writer in open_now:
+            writer.transport.abort()
 
 
 @pytest.fixture

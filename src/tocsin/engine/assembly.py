@@ -1,5 +1,6 @@
 """Assembly: everything a claimed batch needs, one query per kind; each job becomes a message or an outcome."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -73,8 +74,10 @@ class Assembler:
         jobs = await prefetch.prefetch(self._db, job_ids, channel=channel)
         if not jobs:
             return {}
-        said = await self._contents({job.content_id for job in jobs.values()})
-        senders = await projects.senders(self._db, list({job.project for job in jobs.values()}))
+        said, senders = await asyncio.gather(
+            self._contents({job.content_id for job in jobs.values()}),
+            projects.senders(self._db, list({job.project for job in jobs.values()})),
+        )
         wanted = {
             (job.project, template, channel)
             for job in jobs.values()
