@@ -379,6 +379,3 @@ async def test_http1_is_spoken_over_tls_where_the_server_offers_nothing_else(
     await client.aclose()
 
     assert reply == Reply(200, {"content-length": "2"}, b"ok")
-
-
-# ------------------------------------------------------------------------------ misuse

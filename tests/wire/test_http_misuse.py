@@ -6,6 +6,8 @@ import pytest
 
 from tocsin.wire.http import HttpClient
 
+BOUND_S = 10.0
+
 
 @pytest.fixture
 async def client() -> AsyncIterator[HttpClient]:
