@@ -231,7 +231,7 @@ def _connecting() -> Iterator[None]:
     try:
         yield
     except asyncpg.PostgresError as error:
-        raise failure.answered("connect", error.sqlstate or "XX000", None) from None
+        raise failure.unopened(error.sqlstate or "XX000") from None
     except ValueError:
         raise failure.unreadable() from None
     except _DRIVER_ERRORS:
