@@ -58,6 +58,16 @@ async def send_inbox(ready: DevReady, body: str) -> str:
         await api.aclose()
 
 
+async def send_email(ready: DevReady) -> str:
+    assert ready.api_key is not None
+    api = Api(ready.url, ready.api_key)
+    try:
+        reply = await api.post("/v1/send", channel="email", to="ada@example.com", body="Hello")
+        return reply["job_ids"][0]
+    finally:
+        await api.aclose()
+
+
 async def status(ready: DevReady, job_id: str) -> str:
     assert ready.api_key is not None
     api = Api(ready.url, ready.api_key)
@@ -115,6 +125,18 @@ async def test_a_killed_dev_takes_its_postgres_along_and_the_next_start_recovers
         again = await program.ready(DevReady)
         assert again.api_key == ready.api_key
         assert await status(again, job) in ("sent", "processing", "pending")
+
+
+async def test_email_that_nobody_configured_is_in_the_log_as_it_says(used: Path) -> None:
+    async with dev(used) as program:
+        ready = await program.ready(DevReady)
+        assert ready.email == "log"
+        job = await send_email(ready)
+        line = await program.logged("logged_instead_of_sent")
+        await program.stop()
+
+    assert (line["level"], line["messages"], line["jobs"]) == ("info", 1, [job])
+    assert "ada@example.com" not in str(line)
 
 
 async def test_two_at_once_have_their_own_port_data_and_key(used: Path) -> None:

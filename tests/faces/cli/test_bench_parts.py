@@ -4,17 +4,20 @@ import os
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tocsin.faces.cli.bench import children
 from tocsin.faces.cli.bench.http import Message, Messages
 from tocsin.faces.cli.bench.listeners import Listener
 from tocsin.faces.cli.bench.machine import fsync_us
 from tocsin.faces.cli.bench.process import cpu_s, family_cpu_s, peak_rss_mb, rss_mb, server_of
 from tocsin.faces.cli.bench.report import Figures, Machine, quantile, report_of
 from tocsin.faces.cli.bench.trips import Arrivals
+from tocsin.settings import load
 
 BODIES = st.lists(st.binary(max_size=30), max_size=5)
 NO_PROCESS = 2**22 + 1
@@ -55,6 +58,12 @@ def test_a_figure_that_does_not_apply_is_null_and_not_zero() -> None:
     assert report.p50_ms is None
     assert report.wal_bytes_per_job is None
     assert report.cpu_us_per_job.postgres is None
+
+
+def test_processes_that_are_measured_write_no_line_for_each_call(tmp_path: Path) -> None:
+    env = children._env(SimpleNamespace(url="postgresql://h/n"), tmp_path, {})
+
+    assert load(env).log.level == "warning"
 
 
 def test_a_process_that_works_is_seen_to_use_the_processor_and_memory() -> None:

@@ -15,6 +15,10 @@ _FIRST_SEND = {
     "body": "It works, {{name}}.",
     "vars": {"name": "Ada"},
 }
+_NOT_SENT = (
+    "not sent: one line in the log below for each call; SMTP_HOST or RESEND_API_KEY, and EMAIL_FROM, "
+    "send it"
+)
 
 
 def curl(ready: DevReady) -> str:
@@ -40,7 +44,7 @@ def print_welcome(ready: DevReady) -> None:
         ("Project", ready.project),
         ("Project key", ready.api_key or Text(lost, style="yellow")),
         ("Operator key", ready.operator_key or Text(lost_operator, style="yellow")),
-        ("Email", "written to this log, not sent" if ready.email == "log" else ready.email),
+        ("Email", _NOT_SENT if ready.email == "log" else ready.email),
     ]
     if ready.data_dir is not None:
         state = "from the last start" if ready.reused else "new"

@@ -150,7 +150,9 @@ def tail(log: Path) -> str:
 
 
 def _env(ground: Ground, folder: Path, more: Mapping[str, str]) -> dict[str, str]:
-    return clean_environment(folder) | {"DATABASE_URL": ground.url} | dict(more)
+    # A line for each call of the provider `log` would be measured with it.
+    quiet = {"DATABASE_URL": ground.url, "LOG_LEVEL": "warning"}
+    return clean_environment(folder) | quiet | dict(more)
 
 
 @asynccontextmanager
