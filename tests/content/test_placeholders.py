@@ -2,11 +2,13 @@
 
 import html
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.content.compose import Person, variables
 from tocsin.content.placeholders import (
+    FILLED_MAX,
     as_html,
     as_text,
     bind,
@@ -14,7 +16,9 @@ from tocsin.content.placeholders import (
     fill,
     fill_html,
     fill_line,
+    filled_length,
 )
+from tocsin.domain.errors import Invalid
 
 NAMES = st.sampled_from(["name", "a.b", "x_1"])
 TEXT = st.text(max_size=20)
@@ -92,3 +96,24 @@ def test_an_escaped_value_reads_back_as_it_was(value: str) -> None:
     assert html.unescape(fill_html(compile_text("{{v}}"), {"v": value})) == html.unescape(
         html.escape(value)
     )
+
+
+def test_a_short_text_that_asks_for_a_long_value_often_is_refused_at_once() -> None:
+    text = compile_text("{{v}}" * 200_000)
+    values = {"v": "x" * 1_000_000}
+
+    for filler in (lambda: fill(text, values), lambda: bind(text, values, as_text)):
+        with pytest.raises(Invalid) as refused:
+            filler()
+        assert refused.value.code == "filled_too_long"
+    assert filled_length("{{v}}" * 200_000, values) == FILLED_MAX + 1
+
+
+@given(TEMPLATES, VALUES)
+def test_the_length_is_that_of_the_filled_text_but_for_the_braces_that_stay(
+    template: str, values: dict[str, object]
+) -> None:
+    filled = fill(compile_text(template), values)
+    kept = len([n for n in compile_text(template)[1::2] if n not in values])
+
+    assert filled_length(template, values) == len(filled) - 4 * kept

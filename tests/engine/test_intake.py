@@ -211,6 +211,23 @@ async def test_bad_input_is_refused_by_its_field_and_leaves_nothing(
         assert await w.jobs_stored() == 0
 
 
+async def test_a_text_that_grows_without_bound_is_refused_or_fails_and_stops_nobody(
+    database_url: str,
+) -> None:
+    async with world(database_url, Scripted()) as w:
+        grown = {"subject": "x", "vars": {"v": "x" * 500_000}}
+        with pytest.raises(Invalid) as refused:
+            await w.send(channel="email", to="a@example.com", body="{{v}}" * 100_000, **grown)
+        await w.template("bomb", subject="x", body="{{v}}" * 100_000)
+        bomb = await w.job(channel="email", to="a@example.com", template="bomb", **grown)
+        after = await w.job(channel="email", to="b@example.com", body="x")
+        await w.idle()
+
+        assert (refused.value.code, refused.value.field) == ("filled_too_long", "body")
+        assert await w.status(bomb) == "failed"
+        assert w.provider().sent == [after]
+
+
 async def test_variables_cannot_become_controls_of_the_message(database_url: str) -> None:
     async with world(database_url, Scripted()) as w:
         await _send_with_vars(w, {"cc": ["eve@example.com"], "reply_to": "eve@example.com"})

@@ -8,6 +8,10 @@ from typing import Any
 
 import msgspec
 
+from tocsin.domain.errors import Invalid
+
+#: Characters of one filled text. A few bytes of template can ask for a long value very often.
+FILLED_MAX = 5_000_000
 #: Compiled texts kept; the oldest is forgotten first.
 COMPILED_MAX = 2_000
 
@@ -45,18 +49,49 @@ def fill_html(compiled: Compiled, values: Mapping[str, Any]) -> str:
 
 def bind(compiled: Compiled, values: Mapping[str, Any], write: Callable[[Any], str]) -> Compiled:
     """What stays to be filled once these values are in: a campaign's own vars, the same for everyone."""
-    bound = [compiled[0]]
+    bound: list[str] = []
+    pieces = [compiled[0]]
+    size = len(compiled[0])
     for at in range(1, len(compiled), 2):
         found, value = look_up(values, compiled[at])
         if found:
-            bound[-1] += write(value) + compiled[at + 1]
+            pieces.append(write(value))
+            size += len(pieces[-1]) + len(compiled[at + 1])
+            _refuse_long(size)
         else:
-            bound += [compiled[at], compiled[at + 1]]
-    return tuple(bound)
+            bound += ["".join(pieces), compiled[at]]
+            pieces = []
+        pieces.append(compiled[at + 1])
+    return (*bound, "".join(pieces))
+
+
+def filled_length(text: str, values: Mapping[str, Any]) -> int:
+    """Characters of the text with these values in, without putting them in; FILLED_MAX + 1 if more."""
+    compiled = compile_text(text)
+    size = sum(len(part) for part in compiled[::2])
+    lengths: dict[str, int] = {}
+    for name in compiled[1::2]:
+        if name not in lengths:
+            found, value = look_up(values, name)
+            lengths[name] = len(as_text(value)) if found else len(name)
+        size += lengths[name]
+        if size > FILLED_MAX:
+            return FILLED_MAX + 1
+    return size
+
+
+def _refuse_long(size: int) -> None:
+    if size > FILLED_MAX:
+        raise Invalid(
+            "filled_too_long",
+            f"a text is longer than {FILLED_MAX} characters once its placeholders are filled",
+            remedy="use the value less often, or shorten it",
+        )
 
 
 def _join(compiled: Compiled, values: Mapping[str, Any], write: Callable[[Any], str]) -> str:
     made = list(compiled)
+    size = 0
     for at in range(1, len(made), 2):
         name = made[at]
         value = values.get(name)
@@ -65,7 +100,10 @@ def _join(compiled: Compiled, values: Mapping[str, Any], write: Callable[[Any], 
             if not found:
                 made[at] = "{{" + name + "}}"
                 continue
-        made[at] = write(value)
+        made[at] = filled = write(value)
+        size += len(filled)
+        if size > FILLED_MAX:
+            _refuse_long(size)
     return "".join(made)
 
 

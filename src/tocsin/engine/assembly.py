@@ -129,12 +129,12 @@ class Assembler:
         refusal = _refusal(job, content, sender, channel, now)
         if refusal is not None:
             return Assembled(job, content, refusal=refusal)
-        script = _script(job, content, channel, wordings, scripts)
-        if script is None:
-            missing = "the template has no variant for this channel, or was deleted"
-            refusal = ContentRejected("template_missing", missing)
-            return Assembled(job, content, refusal=refusal)
         try:
+            script = _script(job, content, channel, wordings, scripts)
+            if script is None:
+                missing = "the template has no variant for this channel, or was deleted"
+                refusal = ContentRejected("template_missing", missing)
+                return Assembled(job, content, refusal=refusal)
             message = self._compose(job, script, sender, channel, now)
         except Invalid as error:
             refusal = ContentRejected(error.code, error.detail)

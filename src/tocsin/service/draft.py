@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from tocsin.content.compose import is_base64
+from tocsin.content.placeholders import FILLED_MAX, filled_length
 from tocsin.domain.channel import Channel, channel_named
 from tocsin.domain.content import MARKETING, Content, StoredAttachment
 from tocsin.domain.errors import Invalid
@@ -105,6 +106,7 @@ def draft(
         )
     if request.subject is not None:
         check_line(request.subject, "subject")
+    _refuse_long(request)
     check_window(request.send_window)
     email: dict[str, object] = {}
     tags: tuple[tuple[str, str], ...] = ()
@@ -135,6 +137,20 @@ def draft(
         sms_from=_sms_from(request),
         **email,  # type: ignore[arg-type]
     )
+
+
+def _refuse_long(request: SendRequest | BatchRequest) -> None:
+    """A short text can ask for a long value many times: refused before it is stored."""
+    values = request.vars or {}
+    for field in ("subject", "body", "body_html", "url"):
+        text = getattr(request, field)
+        if text and values and filled_length(text, values) > FILLED_MAX:
+            raise Invalid(
+                "filled_too_long",
+                f"{field} is longer than {FILLED_MAX} characters once its placeholders are filled",
+                remedy="use the value less often, or shorten it",
+                field=field,
+            )
 
 
 def topic_of(topic: str | None) -> str | None:
