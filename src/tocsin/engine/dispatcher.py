@@ -1,7 +1,7 @@
 """Dispatcher: one lease from its jobs to its outcomes: assemble, freeze, call, judge, hand over."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -16,9 +16,11 @@ from tocsin.domain.outcome import Cancelled, Outcome, Unknown
 from tocsin.engine.assembly import Assembler
 from tocsin.engine.judgement import Judged, settlement_of, sort_outcomes, verdict_of
 from tocsin.engine.lane import Lane, Turn
-from tocsin.engine.run import Run, groups_of
-from tocsin.engine.settlement import Ending, Settlement
+from tocsin.engine.outbox import Outbox
+from tocsin.engine.run import Run
+from tocsin.engine.settlement import Ending, Pause, Settlement
 from tocsin.engine.settler import Settler
+from tocsin.engine.trouble import Troubles
 from tocsin.store import leases
 from tocsin.store.leases import FrozenCall
 from tocsin.store.pool import Database
@@ -50,6 +52,7 @@ class Dispatcher:
         self._assembler = assembler
         self._worker = worker
         self._stopping = stopping
+        self._troubles = Troubles()
         self.running: dict[int, Run] = {}
 
     async def run(self, lease: Lease, lane: Lane, turn: Turn) -> None:
@@ -59,8 +62,8 @@ class Dispatcher:
             if not await self._assemble(run):
                 run.returned = list(lease.job_ids)
                 return
-            calls = await self._calls(run, self._messages(run))
-            await self._deliver_all(run, calls)
+            outbox = Outbox(run, self._to_send(run), self._assembler)
+            await self._deliver_all(run, lambda: self._next_call(run, outbox), len(outbox))
 
     async def repeat(
         self, lease: Lease, lane: Lane, calls: Sequence[FrozenCall], reported: set[UUID]
@@ -71,12 +74,14 @@ class Dispatcher:
             if not await self._assemble(run):
                 run.park(AGAIN_S)
                 return
-            frozen = [
-                Call(call.key, tuple(call.job_ids), frozen=call.body)
-                for call in calls
-                if not reported.issuperset(call.job_ids)
-            ]
-            await self._deliver_all(run, frozen)
+            frozen = [call for call in calls if not reported.issuperset(call.job_ids)]
+            waiting = iter(frozen)
+
+            async def next_call() -> Call | None:
+                call = next(waiting, None)
+                return call and Call(call.key, tuple(call.job_ids), frozen=call.body)
+
+            await self._deliver_all(run, next_call, len(frozen))
 
     def end(self, run: Run) -> None:
         """Hand over how the lease ends; a lost one ends without us."""
@@ -88,7 +93,9 @@ class Dispatcher:
         until = None
         if run.park_s is not None:
             until = self._clock.now() + timedelta(seconds=run.park_s)
-        ending = Ending(run.lease.id, tuple(run.returned), until, tuple(run.thawed))
+        ending = Ending(
+            run.lease.id, tuple(run.returned), until, run.park_counts, tuple(run.thawed)
+        )
         self._settler.put(Settlement(ending=ending))
 
     async def _assemble(self, run: Run) -> bool:
@@ -107,57 +114,69 @@ class Dispatcher:
                 return True
         return False
 
-    def _messages(self, run: Run) -> list[Message]:
+    def _to_send(self, run: Run) -> list[UUID]:
         """The jobs that are to be sent, in claim order; the others are settled here."""
-        messages: list[Message] = []
+        wanted: list[UUID] = []
         done: list[Judged] = []
         for job_id in run.lease.job_ids:
             assembled = run.assembled.get(job_id)
             if assembled is None:
                 done.append((job_id, verdict_of(run, job_id, Cancelled("job_gone"))))
-            elif assembled.message is not None:
-                messages.append(assembled.message)
             elif assembled.refusal is not None:
                 done.append((job_id, verdict_of(run, job_id, assembled.refusal)))
+            else:
+                wanted.append(job_id)
         if done:
             self._settle(run, done)
-        return messages
+        return wanted
 
-    async def _calls(self, run: Run, messages: Sequence[Message]) -> list[Call]:
-        """Group into provider calls and, where the provider dedupes, write them down first (law 4)."""
-        connector, spec = run.lane.connector, run.spec
-        calls: list[Call] = []
-        for group in groups_of(messages, spec.batch_max, connector.batchable):
-            ids = tuple([message.job_id for message in group])
-            key = str(ids[0]) if len(group) == 1 else str(uuid7(self._clock.now()))
-            if not spec.dedupes:
-                calls.append(Call(key, ids, tuple(group)))
-                continue
-            body = connector.freeze(group)
-            frozen = FrozenCall(key, list(ids), body)
-            if not await leases.freeze(self._db.queue, run.lease.id, self._worker, frozen):
-                run.lost = True
-                return []
-            calls.append(Call(key, ids, tuple(group), frozen=body))
-        return calls
+    async def _next_call(self, run: Run, outbox: Outbox) -> Call | None:
+        """Compose the next call and, where the provider dedupes, write it down first (law 4)."""
+        messages: list[Message] = []
+        while outbox and not messages:
+            if self._holds(run):
+                run.returned.extend(outbox.rest())
+                return None
+            messages, refused = outbox.take(self._clock.now())
+            if refused:
+                judged = [(job_id, verdict_of(run, job_id, outcome)) for job_id, outcome in refused]
+                self._settle(run, judged)
+        if not messages:
+            return None
+        ids = tuple([message.job_id for message in messages])
+        key = str(ids[0]) if len(ids) == 1 else str(uuid7(self._clock.now()))
+        if run.spec.local:
+            run.composed.update(zip(ids, messages, strict=True))
+        if not run.spec.dedupes:
+            return Call(key, ids, tuple(messages))
+        body = run.lane.connector.freeze(messages)
+        frozen = FrozenCall(key, list(ids), body)
+        if not await leases.freeze(self._db.queue, run.lease.id, self._worker, frozen):
+            run.lost = True
+            return None
+        return Call(key, ids, tuple(messages), frozen=body)
 
-    async def _deliver_all(self, run: Run, calls: Sequence[Call]) -> None:
-        waiting = iter(calls)
+    def _holds(self, run: Run) -> bool:
+        """Whether nothing new may start now."""
+        return self._stopping() or run.lane.rests(self._clock.now())
+
+    async def _deliver_all(
+        self, run: Run, next_call: Callable[[], Awaitable[Call | None]], most: int
+    ) -> None:
+        """most: no more calls than that will come."""
 
         async def pull() -> None:
-            for call in waiting:
-                if run.lost:
-                    return
-                if self._stopping() or run.lane.rests(self._clock.now()):
-                    run.put_back(call, AGAIN_S)
-                    continue
+            while not run.lost and (call := await next_call()) is not None:
                 async with run.lane.calls:
+                    if self._holds(run):
+                        run.put_back(call, AGAIN_S)
+                        continue
                     outcomes = await self._deliver(run, call)
                 self._take(run, call, outcomes)
             run.turn.ends()
 
         await run.turn.comes()
-        width = min(run.spec.in_flight_max, len(calls))
+        width = min(run.spec.in_flight_max, -(-most // run.spec.batch_max))
         if width == 1:
             await pull()
         elif width:
@@ -177,14 +196,27 @@ class Dispatcher:
 
     def _take(self, run: Run, call: Call, outcomes: Sequence[Outcome]) -> None:
         now = self._clock.now()
+        self._troubles.note(run.lane, outcomes)
         settled, pause = sort_outcomes(run, call, outcomes, now)
         if pause is not None:
+            if not run.lane.rests(now):
+                self._say_rest(run, pause)
             # At once here; on the other replicas with the commit.
             run.lane.rest(pause.until)
-            _log.warning("lane_rests", lane=pause.lane, code=pause.code, until=str(pause.until))
             self._settler.put(Settlement(pauses=(pause,)))
         if settled:
             self._settle(run, settled)
+
+    def _say_rest(self, run: Run, pause: Pause) -> None:
+        """Once for all calls that were in flight together."""
+        _log.warning(
+            "lane_rests",
+            lane=pause.lane,
+            provider=run.spec.name,
+            channel=run.spec.channel,
+            code=pause.code,
+            until=str(pause.until),
+        )
 
     def _settle(self, run: Run, judged: Sequence[Judged]) -> None:
         run.settled += len(judged)

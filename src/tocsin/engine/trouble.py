@@ -1,12 +1,14 @@
-"""Trouble: says in the log that a provider fails or refuses, at once and then in few lines, however many calls."""
+"""Trouble: says in the log that a provider fails or refuses; a few lines, however many calls."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import structlog
 
 from tocsin.domain.outcome import (
+    Accepted,
     ContentRejected,
     Outcome,
     RecipientPermanent,
@@ -17,13 +19,15 @@ from tocsin.domain.outcome import (
 )
 from tocsin.engine.lane import Lane
 
-#: A lane has one line in this time.
-TELL_EVERY_S = 10.0
-#: Different codes counted between two lines.
-CODES_MAX = 50
+#: A lane has at most one line in this time; the first trouble is told at once.
+TELL_EVERY_S: Final = 10.0
+#: Different codes that are told apart between two lines.
+CODES_MAX: Final = 50
 
-_FAULTS = frozenset({Transient, Unknown})
-_REFUSALS = frozenset({RecipientTemporary, RecipientPermanent, ContentRejected, Unsupported})
+Later = Callable[[float, Callable[[], None]], object]
+
+_Fault = Transient | Unknown
+_Refusal = RecipientTemporary | RecipientPermanent | ContentRejected | Unsupported
 
 _log = structlog.get_logger()
 
@@ -34,32 +38,33 @@ class _Tally:
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.calls = 0
+        self.messages = 0
         self.fails = False
         self.codes: Counter[str] = Counter()
 
-    def add(self, bad: Sequence[tuple[str, bool]]) -> None:
+    def add(self, bad: Sequence[_Fault | _Refusal]) -> None:
         self.calls += 1
-        for code, is_fault in bad:
-            self.fails = self.fails or is_fault
-            if code in self.codes or len(self.codes) < CODES_MAX:
-                self.codes[code] += 1
+        self.messages += len(bad)
+        for outcome in bad:
+            self.fails = self.fails or isinstance(outcome, _Fault)
+            if outcome.code in self.codes or len(self.codes) < CODES_MAX:
+                self.codes[outcome.code] += 1
 
 
 class Troubles:
-    """Counts by lane. `later(seconds, callback)` is the running loop's unless a test has its own.
+    """Counts by lane, and tells codes and numbers only: what a provider said may hold an address.
 
-    Codes and numbers only: what a provider said may hold an address.
+    later: calls back after some seconds; the running loop's own unless a test brings another.
     """
 
-    def __init__(
-        self, later: Callable[[float, Callable[[], None]], object] | None = None
-    ) -> None:
+    def __init__(self, later: Later | None = None) -> None:
         self._later = later
         self._tallies: dict[int, _Tally] = {}
 
     def note(self, lane: Lane, outcomes: Sequence[Outcome]) -> None:
-        """One call has ended so."""
-        bad = [_seen(outcome) for outcome in outcomes if type(outcome) in _WATCHED]
+        """One call of the lane has ended so."""
+        others = [outcome for outcome in outcomes if type(outcome) is not Accepted]
+        bad = [outcome for outcome in others if isinstance(outcome, _Fault | _Refusal)]
         if not bad:
             return
         tally = self._tallies.get(lane.id)
@@ -71,30 +76,22 @@ class Troubles:
         self._tell(first)
 
     def _tell(self, tally: _Tally) -> None:
-        spec = tally.lane.connector.spec
-        (code, _), *_ = tally.codes.most_common(1)
+        lane, spec = tally.lane, tally.lane.connector.spec
         # A provider that fails needs its operator; one that refuses some messages does its work.
-        level, event = (_log.warning, "provider_fails") if tally.fails else (_log.info, "refused")
-        level(
+        say, event = (_log.warning, "provider_fails") if tally.fails else (_log.info, "refused")
+        say(
             event,
             provider=spec.name,
             channel=spec.channel,
-            code=code,
+            code=tally.codes.most_common(1)[0][0],
             calls=tally.calls,
-            messages=tally.codes.total(),
+            messages=tally.messages,
         )
-        self._tallies[tally.lane.id] = _Tally(tally.lane)
+        self._tallies[lane.id] = _Tally(lane)
         later = self._later or asyncio.get_running_loop().call_later
-        later(TELL_EVERY_S, lambda: self._look(tally.lane.id))
+        later(TELL_EVERY_S, lambda: self._look(lane.id))
 
     def _look(self, lane: int) -> None:
         tally = self._tallies.pop(lane)
         if tally.calls:
             self._tell(tally)
-
-
-_WATCHED = _FAULTS | _REFUSALS
-
-
-def _seen(outcome: Outcome) -> tuple[str, bool]:
-    return getattr(outcome, "code", ""), type(outcome) in _FAULTS
