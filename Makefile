@@ -53,7 +53,7 @@ ifneq ($(shell test -x "$(BIN)/python" && echo there),there)
 $(RUN) $(TEST): FORCE
 endif
 
-$(RUN) $(TEST): $(VENV)/.ready-%: requirements/%.txt pyproject.toml src/tocsin/__init__.py
+$(RUN) $(TEST): $(VENV)/.ready-%: requirements/%.txt pyproject.toml src/tocsin/__init__.py scripts/setup.sh
 	@sh scripts/setup.sh "$(VENV)" "requirements/$*.txt" "$(PYTHON)"
 	@touch "$@"
 

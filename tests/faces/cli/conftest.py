@@ -20,6 +20,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Run:
     """`run("migrate", "--json")` is its exit code; what it prints is captured by capsys."""
     for name in (*variables().values(), "TOCSIN_CONFIG"):
         monkeypatch.delenv(name, raising=False)
+    # A `tocsin dev` that runs on this machine is none of the test's.
+    monkeypatch.setenv("TOCSIN_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     starters = Starters(dev=_refuse, serve=_refuse, worker=_refuse)
     return lambda *arguments: app.run(arguments, starters)
