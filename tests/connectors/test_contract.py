@@ -91,7 +91,6 @@ async def test_every_job_is_accepted_and_the_provider_has_each_once(subject, cap
 
             outcomes = await bench.connector.deliver(call)
 
-            assert all(bench.connector.batchable(message) for message in call.messages)
             assert len(outcomes) == count
             assert all(isinstance(outcome, Accepted) for outcome in outcomes)
             if bench.accepted:

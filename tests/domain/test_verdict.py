@@ -42,6 +42,7 @@ def verdict(outcome: Outcome, *, tries: int = 0, resend_unknown: bool = True) ->
         (QuotaSpent("daily"), State.THROTTLED, 900.0, 900.0, False),
         (Misconfigured("bad_key"), State.THROTTLED, 30.0, 30.0, False),
         (Transient("down"), State.RETRY, 30.0, None, True),
+        (Transient("refused", down=True), State.THROTTLED, 5.0, 5.0, False),
         (RecipientTemporary("full"), State.RETRY, 30.0, None, True),
         (RecipientPermanent("gone"), State.FAILED, None, None, True),
         (ContentRejected("spam"), State.FAILED, None, None, True),
@@ -70,6 +71,12 @@ def test_the_fifth_transient_failure_is_the_end() -> None:
 
 def test_an_unknown_outcome_is_not_sent_again_where_once_is_the_limit() -> None:
     assert verdict(Unknown("timeout"), resend_unknown=False).next_s is None
+
+
+def test_an_unknown_outcome_is_asked_again_soon_once_and_then_ever_later() -> None:
+    waits = [verdict(Unknown("timeout"), tries=n).next_s for n in range(5)]
+
+    assert waits == [2.0, 30.0, 120.0, 600.0, None]
 
 
 def test_only_a_dead_address_is_suppressed() -> None:

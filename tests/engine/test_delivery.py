@@ -42,6 +42,30 @@ async def test_a_batch_reaches_every_subscriber_once_in_calls_of_the_providers_s
         assert max(len(c.job_ids) for c in w.provider().calls) == 100
 
 
+async def test_a_batch_of_large_messages_becomes_calls_of_a_bounded_size(
+    database_url: str,
+) -> None:
+    async with world(database_url, Scripted(batch_max=100)) as w:
+        people = [f"s{i}" for i in range(30)]
+        await w.subscribers(people)
+
+        await w.batch(channel="email", subscribers=people, body="x" * 1_000_000)
+        await w.idle()
+
+        assert [len(call.job_ids) for call in w.provider().calls] == [8, 8, 8, 6]
+
+
+async def test_what_has_an_attachment_goes_alone(database_url: str) -> None:
+    async with world(database_url, Scripted(batch_max=100), workers=0) as w:
+        file = [{"filename": "a.txt", "content": "aGk="}]
+        for attached in (None, file, None):
+            await w.send(channel="email", to="a@example.com", body="x", attachments=attached)
+        w.start_worker()
+        await w.idle()
+
+        assert [len(call.job_ids) for call in w.provider().calls] == [1, 1, 1]
+
+
 async def test_a_transient_failure_is_tried_again_when_its_time_has_come(database_url: str) -> None:
     async with world(database_url, Scripted(Transient("provider_down"))) as w:
         job = await w.job(channel="email", to="a@example.com", body="Hello")

@@ -124,6 +124,22 @@ async def test_a_429_pauses_the_lane_and_costs_no_attempt(database_url: str) -> 
         assert await w.attempts(first) == 0
 
 
+async def test_a_provider_that_cannot_be_reached_costs_no_attempt_and_work_resumes(
+    database_url: str,
+) -> None:
+    async with world(database_url, Scripted(*[Transient("refused", down=True)] * 6)) as w:
+        first = await w.job(channel="email", to="a@example.com", body="Hello")
+        for _ in range(6):
+            await w.provider().begun.acquire()
+            await w.settled()
+            await w.tick(seconds=6)
+        await w.idle()
+
+        assert w.provider().sent == [first] * 7
+        assert await w.counts() == {State.SENT: 1}
+        assert await w.attempts(first) == 0
+
+
 async def test_a_refused_account_fails_no_job_and_work_resumes(database_url: str) -> None:
     async with world(database_url, Scripted(Misconfigured("bad_key", "the key is refused"))) as w:
         job = await w.job(channel="email", to="a@example.com", body="Hello")

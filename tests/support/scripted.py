@@ -63,9 +63,6 @@ class Scripted:
     def freeze(self, messages: Sequence[Message]) -> bytes:
         return msgspec.json.encode(messages)
 
-    def batchable(self, message: Message) -> bool:
-        return True
-
     async def deliver(self, call: Call) -> list[Outcome]:
         self.calls.append(call)
         self.begun.release()

@@ -206,7 +206,9 @@ async def test_nothing_listening_is_transient():
         bound.bind(("127.0.0.1", 0))
         pool = SmtpPool(Account("127.0.0.1", bound.getsockname()[1], security="none"))
         outcome = (await pool.send(Envelope("a@b.co", TO, b"x\r\n"))).outcome
-        assert outcome == Transient("smtp_refused", "nothing listens at the server's address")
+        assert outcome == Transient(
+            "smtp_refused", "nothing listens at the server's address", down=True
+        )
         await pool.aclose()
 
 

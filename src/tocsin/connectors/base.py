@@ -53,10 +53,6 @@ class Connector(Protocol):
         """The request body for these messages, the same bytes every time. Only called when `spec.dedupes`."""
         ...
 
-    def batchable(self, message: Message) -> bool:
-        """Whether the message may share a call with others."""
-        ...
-
     async def deliver(self, call: Call) -> list[Outcome]:
         """Make the call; exactly one outcome per `call.job_ids`, in that order."""
         ...

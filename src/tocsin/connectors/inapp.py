@@ -25,9 +25,6 @@ class InApp:
     def spec(self) -> Spec:
         return SPEC
 
-    def batchable(self, message: Message) -> bool:  # noqa: ARG002 - the protocol's name
-        return True
-
     def freeze(self, messages: Sequence[Message]) -> bytes:
         raise TypeError(f"{len(messages)} inbox rows have no request body")
 

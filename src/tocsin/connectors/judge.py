@@ -52,7 +52,7 @@ def judge_failure(failure: Unreachable | NoAnswer) -> Outcome:
     """No answer: Transient when nothing left, Unknown when something may have (law 6)."""
     match failure:
         case Unreachable(code):
-            return Transient(code, _UNREACHABLE[code])
+            return Transient(code, _UNREACHABLE[code], down=True)
         case NoAnswer(code):
             return Unknown(code, _NO_ANSWER[code])
         case _:

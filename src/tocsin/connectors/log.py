@@ -38,9 +38,6 @@ class Log:
     def spec(self) -> Spec:
         return self._spec
 
-    def batchable(self, message: Message) -> bool:  # noqa: ARG002 - the protocol's name
-        return True
-
     def freeze(self, messages: Sequence[Message]) -> bytes:
         """The JSON a provider would be sent: email in Resend's form, the rest as it is."""
         if messages and isinstance(messages[0], EmailMessage):

@@ -24,10 +24,14 @@ class QuotaSpent(Struct, frozen=True, tag=True):
 
 
 class Transient(Struct, frozen=True, tag=True):
-    """The provider failed and did not take the message; try again later."""
+    """The provider failed and did not take the message; try again later.
+
+    down: it could not be reached at all, so the lane rests and no job pays for it.
+    """
 
     code: str
     detail: str = ""
+    down: bool = False
 
 
 class RecipientPermanent(Struct, frozen=True, tag=True):

@@ -5,7 +5,7 @@ from typing import Final
 #: notifyd's schedule, in seconds: the wait after the first, second, … attempt that counts.
 SCHEDULE_S: Final = (30.0, 120.0, 600.0, 1800.0, 7200.0)
 SPREAD: Final = 0.2
-#: An unknown outcome is asked again soon: the answer is lost, the provider is not known to be ill.
+#: The first unknown outcome is asked again soon: the answer is lost, the provider is not known to be ill.
 UNKNOWN_S: Final = 2.0
 
 

@@ -28,6 +28,8 @@ THROTTLE_MIN_S = 0.5
 #: A spent quota with no reset time, and a refused account, are asked again after this long.
 QUOTA_S = 900.0
 MISCONFIGURED_S = 30.0
+#: A provider that cannot be reached is tried again after this long.
+DOWN_S = 5.0
 
 
 class Verdict(Struct, frozen=True):
@@ -69,6 +71,10 @@ def judge(  # noqa: C901 - one arm for each outcome
         case Misconfigured(code, detail):
             rest = MISCONFIGURED_S
             return Verdict(State.THROTTLED, code, detail, next_s=rest, counts=False, pause_s=rest)
+        case Transient(code, detail, down=True):
+            return Verdict(
+                State.THROTTLED, code, detail, next_s=DOWN_S, counts=False, pause_s=DOWN_S
+            )
         case Transient(code, detail) | RecipientTemporary(code, detail):
             if tries + 1 >= attempts_max:
                 return Verdict(State.FAILED, code, detail)
@@ -79,7 +85,8 @@ def judge(  # noqa: C901 - one arm for each outcome
             return Verdict(State.FAILED, code, detail)
         case Unknown(code, detail):
             if resend_unknown and tries + 1 < attempts_max:
-                return Verdict(State.UNKNOWN, code, detail, next_s=UNKNOWN_S)
+                wait = UNKNOWN_S if tries == 0 else wait_s(tries, chance)
+                return Verdict(State.UNKNOWN, code, detail, next_s=wait)
             return Verdict(State.UNKNOWN, code, detail)
         case _:
             assert_never(outcome)

@@ -41,11 +41,12 @@ _decode_preferences = msgspec.json.Decoder(list[Preference]).decode
 
 
 class Assembled(Struct, frozen=True):
-    """One job of the batch: its row, what it says, and the message, or the outcome if none is sent."""
+    """One job of the batch: its row, what it says and for whom, or the outcome if nothing is sent."""
 
     job: JobDetail
     content: Content
-    message: Message | None = None
+    script: Script | None = None
+    sender: Mailbox | None = None
     refusal: Outcome | None = None
 
 
@@ -84,7 +85,7 @@ class Assembler:
             if (content := said.get(job.content_id)) and (template := content.template)
         }
         wordings = await templates.wordings(self._db, list(wanted)) if wanted else {}
-        scripts: dict[UUID, Script] = {}
+        scripts: dict[UUID, Script | ContentRejected] = {}
         return {
             job.id: self._one(
                 job, said.get(job.content_id), senders, wordings, scripts, channel, now
@@ -118,7 +119,7 @@ class Assembler:
         content: Content | None,
         senders: dict[int, Sender],
         wordings: dict[tuple[int, str, str], Wording],
-        scripts: dict[UUID, Script],
+        scripts: dict[UUID, Script | ContentRejected],
         channel: Channel,
         now: datetime,
     ) -> Assembled:
@@ -129,36 +130,28 @@ class Assembler:
         refusal = _refusal(job, content, sender, channel, now)
         if refusal is not None:
             return Assembled(job, content, refusal=refusal)
-        try:
-            script = _script(job, content, channel, wordings, scripts)
-            if script is None:
-                missing = "the template has no variant for this channel, or was deleted"
-                refusal = ContentRejected("template_missing", missing)
-                return Assembled(job, content, refusal=refusal)
-            message = self._compose(job, script, sender, channel, now)
-        except Invalid as error:
-            refusal = ContentRejected(error.code, error.detail)
-            return Assembled(job, content, refusal=refusal)
-        return Assembled(job, content, message)
+        script = _script(job, content, channel, wordings, scripts)
+        if not isinstance(script, Script):
+            return Assembled(job, content, refusal=script)
+        return Assembled(job, content, script, self._mailbox(sender))
 
-    def _compose(
-        self,
-        job: JobDetail,
-        script: Script,
-        sender: Sender | None,
-        channel: Channel,
-        now: datetime,
-    ) -> Message:
-        mailbox = self._defaults.sender
+    def _mailbox(self, sender: Sender | None) -> Mailbox:
         if sender is not None and sender.from_email:
-            mailbox = Mailbox(sender.from_email, sender.from_name)
+            return Mailbox(sender.from_email, sender.from_name)
+        return self._defaults.sender
+
+    def message(self, assembled: Assembled, channel: Channel, now: datetime) -> Message:
+        """The job's message. Raises Invalid when it cannot be composed."""
+        job, script, sender = assembled.job, assembled.script, assembled.sender
+        assert script is not None
+        assert sender is not None
         unsubscribe = None
         if script.content.marketing and channel == "email":
             unsubscribe = self._defaults.unsubscribe_url(job.project, channel, job.recipient, now)
         recipient = job.recipient
         if channel == "in_app" and job.subscriber_id is not None:
             recipient = job.subscriber_id
-        envelope = Envelope(job.id, channel, recipient, mailbox, now, unsubscribe)
+        envelope = Envelope(job.id, channel, recipient, sender, now, unsubscribe)
         values = variables(_person(job)) if script.personal else {}
         return compose(script, envelope, values)
 
@@ -168,9 +161,9 @@ def _script(
     content: Content,
     channel: Channel,
     wordings: dict[tuple[int, str, str], Wording],
-    scripts: dict[UUID, Script],
-) -> Script | None:
-    """The script of the job's content, made once per batch; None when its template is gone."""
+    scripts: dict[UUID, Script | ContentRejected],
+) -> Script | ContentRejected:
+    """The script of the job's content, or why it has none; made once per batch."""
     script = scripts.get(job.content_id)
     if script is not None:
         return script
@@ -178,7 +171,8 @@ def _script(
     if content.template is not None:
         wording = wordings.get((job.project, content.template, channel))
         if wording is None:
-            return None
+            missing = "the template has no variant for this channel, or was deleted"
+            return ContentRejected("template_missing", missing)
         words = Words(
             wording.subject if content.subject is None else content.subject,
             wording.body if content.body is None else content.body,
@@ -187,8 +181,15 @@ def _script(
     if job.vars:
         own = msgspec.json.decode(job.vars)
         content = msgspec.structs.replace(content, vars={**(content.vars or {}), **own})
+        return _compiled(content, words)
+    return scripts.setdefault(job.content_id, _compiled(content, words))
+
+
+def _compiled(content: Content, words: Words) -> Script | ContentRejected:
+    try:
         return script_of(content, words)
-    return scripts.setdefault(job.content_id, script_of(content, words))
+    except Invalid as error:
+        return ContentRejected(error.code, error.detail)
 
 
 def _person(job: JobDetail) -> Person:

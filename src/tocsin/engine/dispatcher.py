@@ -78,8 +78,9 @@ class Dispatcher:
             waiting = iter(frozen)
 
             async def next_call() -> Call | None:
-                call = next(waiting, None)
-                return call and Call(call.key, tuple(call.job_ids), frozen=call.body)
+                for call in waiting:
+                    return Call(call.key, tuple(call.job_ids), frozen=call.body)
+                return None
 
             await self._deliver_all(run, next_call, len(frozen))
 

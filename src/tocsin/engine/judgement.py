@@ -57,9 +57,10 @@ def sort_outcomes(
             reason = verdict.detail or "the provider asked for a pause"
             until = now + timedelta(seconds=verdict.pause_s)
             pause = Pause(run.lane.id, until, verdict.code or "throttled", reason)
-        unclear = isinstance(outcome, Unknown | Transient) and verdict.next_s is not None
-        if call.frozen is not None and (unclear or (run.repeats and verdict.pause_s is not None)):
-            run.park(verdict.next_s or verdict.pause_s or 0.0)
+        held = run.repeats and verdict.pause_s is not None
+        unclear = isinstance(outcome, Unknown | Transient) and verdict.counts
+        if call.frozen is not None and verdict.next_s is not None and (held or unclear):
+            run.park(verdict.next_s, counts=verdict.counts)
         elif verdict.pause_s is not None:
             run.returned.append(job_id)
             if call.frozen is not None and call.key not in run.thawed:
@@ -89,8 +90,9 @@ def settlement_of(run: Run, judged: Iterable[Judged], now: datetime) -> Settleme
         if verdict.suppress:
             code = verdict.code or "bounce"
             dead.append(DeadAddress(project, run.lane.channel, job.recipient, code, job_id))
-        if local and verdict.state is State.SENT and isinstance(assembled.message, InAppMessage):
-            messages.append(_inbox_row(project, assembled.message))
+        message = run.composed.pop(job_id, None) if local else None
+        if isinstance(message, InAppMessage) and verdict.state is State.SENT:
+            messages.append(_inbox_row(project, message))
     return Settlement(tuple(facts), tuple(messages), tuple(freed), tuple(dead))
 
 

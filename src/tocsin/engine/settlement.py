@@ -18,6 +18,7 @@ class Ending(Struct, frozen=True):
     lease: int
     returned: tuple[UUID, ...] = ()
     park_until: datetime | None = None
+    park_counts: bool = False
     thawed: tuple[str, ...] = ()
 
 

@@ -207,7 +207,13 @@ class Settler:
                     closes=ending.park_until is None,
                 )
             if ending.park_until is not None:
-                await leases.park(tx, ending.lease, self._worker, until=ending.park_until)
+                await leases.park(
+                    tx,
+                    ending.lease,
+                    self._worker,
+                    until=ending.park_until,
+                    counts=ending.park_counts,
+                )
         # Last, so that the locks on inboxes are held for the shortest time.
         messages = [m for s in settlements for m in s.messages if m.job_id in stood]
         return await inbox.insert_messages(tx, messages, now) if messages else []

@@ -55,7 +55,7 @@ PARK = Query(
     """
 UPDATE leases
    SET worker = '00000000-0000-0000-0000-000000000000', expires_at = $3,
-       tries = ARRAY(SELECT (t + 1)::smallint FROM unnest(tries) t)
+       tries = ARRAY(SELECT (t + $4::int)::smallint FROM unnest(tries) t)
  WHERE id = $1 AND worker = $2
 """,
 )
@@ -114,9 +114,12 @@ async def freeze(db: Connection, lease: int, worker: UUID, call: FrozenCall) -> 
     return await db.execute(FREEZE, lease, worker, call.key, call.job_ids, call.body) == 1
 
 
-async def park(db: Connection, lease: int, worker: UUID, *, until: datetime) -> bool:
-    """Keep the lease's calls frozen until `until`, to be repeated then under the same keys."""
-    return await db.execute(PARK, lease, worker, until) == 1
+async def park(db: Connection, lease: int, worker: UUID, *, until: datetime, counts: bool) -> bool:
+    """Keep the lease's calls frozen until `until`, to be repeated then under the same keys.
+
+    counts: a try of its jobs is used up.
+    """
+    return await db.execute(PARK, lease, worker, until, int(counts)) == 1
 
 
 async def thaw(db: Connection, lease: int, keys: Sequence[str]) -> None:

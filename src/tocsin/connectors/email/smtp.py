@@ -76,9 +76,6 @@ class Smtp:
     def spec(self) -> Spec:
         return self._spec
 
-    def batchable(self, message: Message) -> bool:  # noqa: ARG002 - the protocol's name
-        return True
-
     def freeze(self, messages: Sequence[Message]) -> bytes:
         raise TypeError(f"SMTP does not dedupe: {len(messages)} messages have no frozen body")
 

@@ -255,20 +255,22 @@ def _unreachable(failure: OSError) -> Outcome:
                 "check the host name, or trust its authority",
             )
         case ssl.SSLEOFError() | ssl.SSLZeroReturnError():
-            return Transient("smtp_closed", "the connection ended while TLS was set up")
+            return Transient("smtp_closed", "the connection ended while TLS was set up", down=True)
         case ssl.SSLError():
             return Misconfigured(
                 "smtp_tls", "the server does not speak TLS here: check the port and the security"
             )
         case TimeoutError():
-            return Transient("smtp_connect_timeout", "no connection within the time limit")
+            return Transient(
+                "smtp_connect_timeout", "no connection within the time limit", down=True
+            )
         case ConnectionRefusedError():
-            return Transient("smtp_refused", "nothing listens at the server's address")
+            return Transient("smtp_refused", "nothing listens at the server's address", down=True)
         case socket.gaierror():
-            return Transient("smtp_dns", "the server's host name does not resolve")
+            return Transient("smtp_dns", "the server's host name does not resolve", down=True)
         case _:
-            return Transient("smtp_unreachable", "no connection to the server")
+            return Transient("smtp_unreachable", "no connection to the server", down=True)
 
 
 def _lost(link: Link, detail: str) -> Outcome:
-    return Transient(f"smtp_{link.ended}", detail)
+    return Transient(f"smtp_{link.ended}", detail, down=True)

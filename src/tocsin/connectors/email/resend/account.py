@@ -18,7 +18,7 @@ from tocsin.connectors.email.resend.config import REQUEST_TIMEOUT_MAX_S, ResendC
 from tocsin.connectors.email.resend.verdict import judge, judge_batch, judge_single
 from tocsin.connectors.judge import WAIT_MIN_S, judge_failure
 from tocsin.domain.clock import Clock
-from tocsin.domain.message import EmailMessage, Message
+from tocsin.domain.message import Message
 from tocsin.domain.outcome import (
     Accepted,
     ContentRejected,
@@ -74,10 +74,6 @@ class Resend:
     def rate(self) -> RateLimit | None:
         """The account's request limit as the last answer stated it; None before the first."""
         return self._rate
-
-    def batchable(self, message: Message) -> bool:
-        """Whether the message may share a call; one that may not makes its batch go one by one."""
-        return isinstance(message, EmailMessage) and not message.attachments
 
     def freeze(self, messages: Sequence[Message]) -> bytes:
         return body_of(messages)
