@@ -2,13 +2,14 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
 
 from tests.support.postgres import TestServer, run_on
 from tocsin.service.doctor import examine
-from tocsin.service.symptoms import Finding
+from tocsin.service.finding import Finding
 from tocsin.settings import parse
 from tocsin.store import lanes, upkeep, vitals, workers
 from tocsin.store.pool import Database
@@ -57,7 +58,7 @@ async def test_a_database_that_was_never_migrated_says_so_and_nothing_else_of_th
 ) -> None:
     found = await findings(empty_database_url, invariants=True)
 
-    assert found["migrations_pending"].severity == "warning"
+    assert found["migrations_pending"].severity == "critical"
     assert "invariants" not in found
 
 
@@ -120,6 +121,31 @@ async def test_a_worker_is_alive_while_it_beats(ready: Database) -> None:
 
     assert "no_worker" not in found
     assert "serves email (log)" in found["worker"].message
+
+
+async def test_a_database_that_only_reads_is_critical(ready: Database) -> None:
+    name = urlsplit(ready.url).path.lstrip("/")
+    await run_on(ready.url, f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+
+    found = await findings(ready.url)
+
+    assert found["database_read_only"].severity == "critical"
+    assert "default_transaction_read_only" in found["database_read_only"].message
+
+
+async def test_a_running_worker_says_which_provider_serves_email(ready: Database) -> None:
+    now = datetime.now(UTC)
+    lane = await lanes.ensure_lane(
+        ready, channel="email", provider="smtp", account="default", now=now
+    )
+    await workers.beat(
+        ready, worker=UUID(int=1), host="here", version="0.1.0", lanes=[lane], now=now
+    )
+
+    found = await findings(ready.url)
+
+    assert "email_not_configured" not in found
+    assert "deliver email through smtp" in found["email_settings_differ"].message
 
 
 async def test_a_transaction_that_holds_old_rows_is_found_and_an_idle_session_is_not(

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, suppress
 from shlex import quote
 
 import structlog
-from msgspec.structs import replace
 
 from tocsin import __version__, wiring
 from tocsin.faces.cli.ports import DevOptions, DevReady
@@ -19,6 +18,7 @@ from tocsin.processes.database import prepare
 from tocsin.processes.dev_keys import PROJECT, ensure_keys
 from tocsin.processes.port import open_port, url_of
 from tocsin.processes.signals import Signals
+from tocsin.service.dev import completed
 from tocsin.settings import Server, Settings, database_url
 from tocsin.store.devserver import DevServer
 
@@ -44,7 +44,7 @@ async def _main(settings: Settings, options: DevOptions, tell: Callable[[DevRead
                 await stack.enter_async_context(private)
             url = database_url(settings) if private is None else private.url
             applied = await prepare(url)
-            settings = _completed(settings, url_of(bound))
+            settings = completed(settings, url_of(bound))
             core = await stack.enter_async_context(wiring.open_core(settings, url, role="dev"))
             await stack.enter_async_context(wiring.open_worker(core))
             app = await stack.enter_async_context(wiring.open_app(core))
@@ -75,18 +75,6 @@ def _open_port(configured: Server, options: DevOptions) -> socket.socket:
     if options.port is not None:
         return open_port(host, options.port)
     return open_port(host, configured.port, others=configured.port == Server().port)
-
-
-def _completed(settings: Settings, url: str) -> Settings:
-    """What nobody configured and what works on one machine: mail is logged, links lead here."""
-    email = settings.connectors.email
-    if email.provider in (None, "none"):
-        email = replace(email, provider="log")
-    connectors = replace(settings.connectors, email=email)
-    public_url = settings.server.public_url or url
-    return replace(
-        settings, connectors=connectors, server=replace(settings.server, public_url=public_url)
-    )
 
 
 def _psql(private: DevServer) -> str:

@@ -1,15 +1,18 @@
 """Doctor: everything that can be wrong with a deployment, looked at once and told with what to do."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tocsin.domain.errors import Conflict, TocsinError
 from tocsin.domain.priority import CLASSES
-from tocsin.service import symptoms
-from tocsin.service.symptoms import HELD_MAX, OVERDUE_MAX, Finding
+from tocsin.service import deliveries, symptoms
+from tocsin.service.deliveries import OVERDUE_MAX, RECENT
+from tocsin.service.finding import Finding
+from tocsin.service.symptoms import HELD_MAX
 from tocsin.settings import Settings
-from tocsin.store import queue, vitals, workers
+from tocsin.store import lanes, progress, queue, vitals, workers
 from tocsin.store.clock import DatabaseClock
 from tocsin.store.invariants import violations
 from tocsin.store.migrate import missing
@@ -26,14 +29,33 @@ async def examine(
 
     invariants: also read the whole queue, some seconds for a million jobs.
     """
-    for finding in symptoms.of_settings(settings):
-        yield finding
     try:
-        async with await Database.open(url, sizes=_SIZES, application_name="tocsin doctor") as db:
+        db = await Database.open(url, sizes=_SIZES, application_name="tocsin doctor")
+    except TocsinError as error:
+        for finding in symptoms.of_settings(settings):
+            yield finding
+        yield Finding("critical", error.code, error.detail, error.remedy)
+        return
+    async with db:
+        for finding in symptoms.of_settings(settings, await _serving(db)):
+            yield finding
+        try:
             async for finding in _database(db, invariants=invariants):
                 yield finding
-    except TocsinError as error:
-        yield Finding("critical", error.code, error.detail, error.remedy)
+        except TocsinError as error:
+            yield Finding("critical", error.code, error.detail, error.remedy)
+
+
+async def _serving(db: Database) -> set[str]:
+    """The providers through which running workers deliver email; none where that cannot be read."""
+    with suppress(TocsinError):
+        clock = DatabaseClock(db)
+        await clock.resync()
+        alive = await workers.alive(db, now=clock.now())
+        served = {lane for worker in alive for lane in worker.lanes}
+        known = await lanes.lanes(db)
+        return {row.provider for row in known if row.channel == "email" and row.id in served}
+    return set()
 
 
 async def _database(db: Database, *, invariants: bool) -> AsyncIterator[Finding]:
@@ -67,13 +89,19 @@ async def _queue(db: Database, now: datetime) -> AsyncIterator[Finding]:
         await vitals.missing_partitions(db, [(now + timedelta(days=1)).date()]),
     )
     alive = await workers.alive(db, now=now)
-    lanes = await vitals.backlogs(db, classes=CLASSES)
-    names = {lane.lane: symptoms.name_of(lane) for lane in lanes}
-    for finding in (*symptoms.of_workers(alive, names), *symptoms.of_lanes(lanes, alive, now)):
+    backlogs = await vitals.backlogs(db, classes=CLASSES)
+    names = {lane.lane: deliveries.name_of(lane) for lane in backlogs}
+    recent = await progress.recent(db, since=now - RECENT, now=now)
+    reasons = await progress.reasons(db, since=now - RECENT)
+    for finding in (
+        *deliveries.of_workers(alive, names, now),
+        *deliveries.of_lanes(backlogs, recent, alive, now),
+        *deliveries.of_providers(backlogs, recent, reasons),
+    ):
         yield finding
     next_due = await queue.next_due(db.queue, classes=CLASSES)
     stale = await vitals.stale_leases(db, before=now - OVERDUE_MAX)
-    for finding in symptoms.of_overdue(next_due, stale, now):
+    for finding in deliveries.of_overdue(next_due, stale, now):
         yield finding
 
 

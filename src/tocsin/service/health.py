@@ -1,4 +1,4 @@
-"""Health: does the database answer, and does any worker make progress."""
+"""Health: does the database answer and take writes, and does any worker make progress."""
 
 import asyncio
 from datetime import datetime
@@ -11,7 +11,7 @@ from tocsin.domain.channel import CHANNELS
 from tocsin.domain.errors import TocsinError
 from tocsin.service.app import App
 from tocsin.service.principal import ProjectKey
-from tocsin.store import workers
+from tocsin.store import vitals, workers
 
 #: Longer than this is no answer.
 DATABASE_TIMEOUT_S: Final = 3.0
@@ -28,7 +28,10 @@ class WorkerOut(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """status: `ok` or `degraded`; workers: those that made progress in the last 15 seconds."""
+    """status: `ok` or `degraded`; db: `ok`, `read_only` or `error`; workers: those that made progress
+
+    in the last 15 seconds.
+    """
 
     status: str
     db: str
@@ -73,11 +76,13 @@ class Probe:
         try:
             async with asyncio.timeout(DATABASE_TIMEOUT_S):
                 alive = await workers.alive(self._app.db, now=self._app.clock.now())
+                if not await vitals.takes_writes(self._app.db):
+                    database = "read_only"
         except (TocsinError, TimeoutError) as error:
             _log.warning("health.database", error=type(error).__name__)
             database = "error"
         return Health(
-            status="ok" if alive else "degraded",
+            status="ok" if alive and database == "ok" else "degraded",
             db=database,
             version=self._app.version,
             commit=None,

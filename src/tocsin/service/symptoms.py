@@ -1,25 +1,19 @@
 """Symptoms: what each fact about a deployment means to its operator, and what to do. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
-from msgspec import Struct
-
-from tocsin.settings import Settings
+from tocsin.service.finding import Finding, span
+from tocsin.settings import Email, Settings
 from tocsin.store.invariants import MEANINGS, Violation
-from tocsin.store.migrate import Migration
-from tocsin.store.vitals import Backlog, Holder, Server, Stale
-from tocsin.store.workers import WorkerRow
+from tocsin.store.migrate import Migration, known_migrations
+from tocsin.store.vitals import Holder, Server
 
 #: Beyond this our log lines and the database's rows no longer tell one story.
 SKEW_MAX_S: Final = 5.0
 #: A transaction that is older keeps dead rows of the queue from being removed.
 HELD_MAX: Final = timedelta(seconds=30)
-#: A due job that waits longer, in a lane that is served and not paused, waits too long.
-WAIT_MAX: Final = timedelta(seconds=60)
-#: Scheduled work is promoted within a second; a lease is reaped within seconds of its end.
-OVERDUE_MAX: Final = timedelta(seconds=30)
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 #: Reserved by RFC 2606 and RFC 6761: no mail comes from there.
@@ -27,23 +21,19 @@ _RESERVED: Final = (
     ".example", ".test", ".invalid", ".example.com", ".example.net", ".example.org",
 )  # fmt: skip
 
-Severity = Literal["ok", "warning", "critical"]
 
+def of_settings(settings: Settings, serving: Collection[str] = ()) -> Iterator[Finding]:
+    """Email that goes nowhere, from nobody, or in the clear.
 
-class Finding(Struct, frozen=True):
-    """code: stable; action: what to do now, empty when all is well."""
-
-    severity: Severity
-    code: str
-    message: str
-    action: str = ""
-
-
-def of_settings(settings: Settings) -> Iterator[Finding]:
-    """Email that goes nowhere, from nobody, or in the clear."""
+    serving: the providers through which running workers deliver email, whatever is configured here.
+    """
     email = settings.connectors.email
-    match email.provider:
-        case None | "none":
+    provider = email.provider or "none"
+    if serving and provider not in serving:
+        yield _elsewhere(provider, serving)
+        return
+    match provider:
+        case "none":
             yield Finding(
                 "warning",
                 "email_not_configured",
@@ -55,12 +45,14 @@ def of_settings(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 "email_only_logged",
-                "the email provider is `log`: nothing is sent",
+                "the email provider is `log`: sends on email are accepted, and nothing is sent",
                 "set SMTP_HOST or RESEND_API_KEY, and EMAIL_FROM",
             )
             return
-        case provider:
-            yield Finding("ok", "email_configured", f"email goes through {provider}")
+        case _:
+            unused = _unused(email)
+            also = f"; {unused} is set as well, and not used" if unused else ""
+            yield Finding("ok", "email_configured", f"email goes through {provider}{also}")
     domain = (email.from_email or "").rpartition("@")[2].lower()
     if f".{domain}".endswith(_RESERVED):
         yield Finding(
@@ -86,6 +78,25 @@ def of_settings(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def _elsewhere(provider: str, serving: Collection[str]) -> Finding:
+    """The settings of this command are not those of what runs."""
+    running = " and ".join(sorted(serving))
+    return Finding(
+        "warning",
+        "email_settings_differ",
+        f"running workers deliver email through {running}; the settings here say {provider}",
+        "run `tocsin doctor` with the environment of `tocsin serve` and `tocsin worker`, or "
+        "restart those with this one",
+    )
+
+
+def _unused(email: Email) -> str:
+    """What is set of the provider that was not chosen."""
+    if email.provider == "resend":
+        return "SMTP_HOST" if email.smtp.host else ""
+    return "RESEND_API_KEY" if email.resend.api_key else ""
+
+
 def of_server(found: Server) -> Iterator[Finding]:
     """Settings of PostgreSQL that would make an acknowledgement a lie, or the queue slow."""
     yield Finding("ok", "database", f"PostgreSQL {found.version}")
@@ -95,6 +106,13 @@ def of_server(found: Server) -> Iterator[Finding]:
             "database_read_only",
             "the database is a standby and takes no writes",
             "point DATABASE_URL at the primary",
+        )
+    elif found.read_only:
+        yield Finding(
+            "critical",
+            "database_read_only",
+            "the database takes no writes: default_transaction_read_only is on",
+            "set it off for this database and role, or point DATABASE_URL at the primary",
         )
     for name, is_on in (("fsync", found.fsync), ("full_page_writes", found.full_page_writes)):
         if not is_on:
@@ -126,7 +144,8 @@ def of_migrations(todo: Sequence[Migration]) -> Finding:
         return Finding("ok", "migrations", "the database is of this version")
     named = ", ".join(migration.title for migration in todo)
     return Finding(
-        "warning",
+        # Older workers go on beside this one; where nothing was ever applied, none can run.
+        "critical" if len(todo) == len(known_migrations()) else "warning",
         "migrations_pending",
         f"not applied: {named}; the remaining checks were left out",
         "run `tocsin migrate`; `tocsin serve` and `tocsin worker` also do it when they start",
@@ -160,7 +179,7 @@ def of_listening(*, heard: bool) -> Finding:
 
 def of_holders(found: Iterable[Holder], now: datetime) -> Iterator[Finding]:
     for holder in found:
-        age = "" if holder.since is None else f" for {_span(now - holder.since)}"
+        age = "" if holder.since is None else f" for {span(now - holder.since)}"
         pid = "" if holder.pid is None else f", pid {holder.pid}"
         match holder.kind:
             case "transaction":
@@ -195,74 +214,6 @@ def of_partitions(missing_today: Sequence[str], missing_tomorrow: Sequence[str])
     return Finding("ok", "partitions", "partitions are made ahead")
 
 
-def of_workers(alive: Sequence[WorkerRow], lanes: Mapping[int, str]) -> Iterator[Finding]:
-    """lanes: each lane's name by its number."""
-    if not alive:
-        yield Finding(
-            "warning",
-            "no_worker",
-            "no worker makes progress: what is accepted waits",
-            "start `tocsin worker`",
-        )
-    for worker in alive:
-        served = ", ".join(lanes.get(lane, f"lane {lane}") for lane in worker.lanes)
-        text = f"worker {worker.id} on {worker.host}, version {worker.version}, serves {served}"
-        yield Finding("ok", "worker", text)
-
-
-def of_lanes(
-    found: Iterable[Backlog], alive: Sequence[WorkerRow], now: datetime
-) -> Iterator[Finding]:
-    """Lanes that rest, that nobody serves, or that do not keep up."""
-    served = {lane for worker in alive for lane in worker.lanes}
-    for lane in found:
-        name = name_of(lane)
-        if lane.paused_until is not None and lane.paused_until > now:
-            why = lane.pause_reason or lane.pause_code
-            yield Finding(
-                "warning",
-                "lane_paused",
-                f"{name} rests for {_span(lane.paused_until - now)} ({lane.pause_code}: {why}); "
-                f"{lane.ready} due jobs wait",
-                "nothing, if the provider asked for it: it goes on by itself; otherwise correct "
-                "the account's settings",
-            )
-        elif lane.ready and lane.lane not in served:
-            yield Finding(
-                "critical",
-                "lane_without_worker",
-                f"{lane.ready} due jobs wait in {name} and no worker serves it",
-                f"start `tocsin worker` with {lane.provider} configured for {lane.channel}",
-            )
-        elif lane.oldest is not None and now - lane.oldest > WAIT_MAX:
-            yield Finding(
-                "warning",
-                "lane_behind",
-                f"{lane.ready} due jobs wait in {name}, the oldest for {_span(now - lane.oldest)}",
-                "start more workers, or wait until the backlog is done",
-            )
-        elif lane.ready:
-            yield Finding("ok", "lane", f"{lane.ready} due jobs wait in {name}")
-
-
-def of_overdue(next_due: datetime | None, stale: Stale, now: datetime) -> Iterator[Finding]:
-    """Scheduled work that nobody promotes, leases that nobody takes back."""
-    if next_due is not None and now - next_due > OVERDUE_MAX:
-        yield Finding(
-            "warning",
-            "scheduled_overdue",
-            f"scheduled work has been due for {_span(now - next_due)} and is not queued",
-            "start `tocsin worker`; if one runs, look at its log",
-        )
-    if stale.count and stale.first is not None:
-        yield Finding(
-            "warning",
-            "leases_stale",
-            f"{stale.count} leases of dead workers wait, the first for {_span(now - stale.first)}",
-            "start `tocsin worker` with the same providers: it takes them back",
-        )
-
-
 def of_violations(found: Sequence[Violation]) -> Iterator[Finding]:
     if not found:
         yield Finding("ok", "invariants", "every invariant holds")
@@ -273,18 +224,3 @@ def of_violations(found: Sequence[Violation]) -> Iterator[Finding]:
             f"{broken.count} {MEANINGS[broken.kind]}: {', '.join(broken.samples)}",
             "this is a defect of Tocsin: keep the database as it is and report these ids",
         )
-
-
-def name_of(lane: Backlog) -> str:
-    """A lane as people know it: `email (smtp)`."""
-    account = "" if lane.account == "default" else f" {lane.account}"
-    return f"{lane.channel} ({lane.provider}{account})"
-
-
-def _span(time: timedelta) -> str:
-    seconds = int(time.total_seconds())
-    if seconds < 120:
-        return f"{seconds} s"
-    if seconds < 7_200:
-        return f"{seconds // 60} min"
-    return f"{seconds // 3_600} h" if seconds < 172_800 else f"{seconds // 86_400} days"

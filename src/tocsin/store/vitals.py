@@ -22,6 +22,7 @@ class Server(Struct, frozen=True):
     autovacuum: bool
     max_connections: int
     standby: bool
+    read_only: bool = False
 
 
 class Holder(Struct, frozen=True):
@@ -60,8 +61,12 @@ SERVER = Query(
 SELECT current_setting('server_version'), current_setting('fsync')::boolean,
        current_setting('full_page_writes')::boolean, current_setting('synchronous_commit'),
        current_setting('autovacuum')::boolean, current_setting('max_connections')::int,
-       pg_is_in_recovery()
+       pg_is_in_recovery(), current_setting('transaction_read_only')::boolean
 """,
+)
+TAKES_WRITES = Query(
+    "vitals_takes_writes",
+    "SELECT NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::boolean",
 )
 # xmin is what counts: a session that is idle and holds no snapshot harms nobody.
 HOLDERS = Query(
@@ -122,6 +127,12 @@ async def server(db: Connection) -> Server:
     row = await db.row(SERVER)
     assert row is not None
     return Server(*row)
+
+
+async def takes_writes(db: Connection) -> bool:
+    """Whether anything can be stored: not on a standby, nor where sessions only read."""
+    writable: bool = await db.value(TAKES_WRITES)
+    return writable
 
 
 async def holders(db: Connection, *, now: datetime, older_than: timedelta) -> list[Holder]:

@@ -1,11 +1,14 @@
 """Templates, suppressions, unsubscribe links, health and channels over the API."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.faces.http.conftest import Api
 from tests.support.asgi import Client
+from tests.support.eventually import eventually
+from tests.support.postgres import run_on
 from tocsin.domain.errors import Unavailable
 from tocsin.domain.ids import uuid7
 from tocsin.faces.http.app import make
@@ -174,6 +177,28 @@ async def test_health_is_a_503_when_the_database_is_away(
     found = await api.nobody.get("/v1/health")
 
     assert (found.status, found.json["db"]) == (503, "error")
+
+
+async def test_health_is_a_503_when_the_database_only_reads(api: Api) -> None:
+    db, now = api.app.db, api.clock.now()
+    await workers.beat(db, worker=uuid7(now), host="h", version="1", lanes=[], now=now)
+    name = urlsplit(db.url).path.lstrip("/")
+    await run_on(
+        db.url,
+        f"ALTER DATABASE {name} SET default_transaction_read_only = on",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    found = []
+
+    async def only_reads() -> bool:
+        # A new probe each time, and a lost connection of the pool may answer first.
+        found.append(await Client(make(api.app)).get("/v1/health"))
+        return found[-1].json["db"] == "read_only"
+
+    await eventually(only_reads)
+    assert {answer.status for answer in found} == {503}
+    assert len(found[-1].json["workers"]) == 1
 
 
 async def test_health_asks_the_database_once_for_all_who_ask_at_once(

@@ -12,8 +12,9 @@ from tocsin.faces.cli import options
 from tocsin.faces.cli.exits import FAILED
 from tocsin.faces.cli.options import Config, Json
 from tocsin.faces.cli.output import console, print_json, severity, table
+from tocsin.service.dev import completed
 from tocsin.service.doctor import examine
-from tocsin.service.symptoms import Finding
+from tocsin.service.finding import Finding
 from tocsin.settings import BadSettings, database_url
 from tocsin.store.devserver_running import running_url
 
@@ -55,6 +56,8 @@ async def _examined(config: Path | None, *, invariants: bool) -> list[Finding]:
             Finding("critical", error.code, problem, error.remedy) for problem in error.problems
         ]
     url = None if settings.database.url else running_url(settings.data_dir)
+    if url is not None:
+        settings = completed(settings, f"http://{settings.server.host}:{settings.server.port}")
     url = url or database_url(settings)
     return [finding async for finding in examine(settings, url, invariants=invariants)]
 
