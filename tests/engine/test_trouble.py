@@ -1,6 +1,7 @@
 """A provider that fails is in the log: at once, in few lines, with numbers and never an address."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -17,6 +18,7 @@ from tocsin.domain.outcome import (
     Unknown,
 )
 from tocsin.engine.lane import Lane
+from tocsin.engine.settlement import Pause
 from tocsin.engine.trouble import CODES_MAX, TELL_EVERY_S, Troubles
 
 DOWN = Transient("smtp_refused", "nobody@example.com was not to be had")
@@ -118,6 +120,24 @@ async def test_codes_without_end_are_counted_within_a_bound() -> None:
         timers.fire()
 
     assert lines[1]["messages"] == CODES_MAX * 3
+
+
+async def test_a_rest_that_goes_on_is_told_seldom_and_another_reason_at_once() -> None:
+    troubles = Troubles(Timers().later)
+    lane, start = email(), datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+    def rests(code: str, after_s: float) -> None:
+        now = start + timedelta(seconds=after_s)
+        pause = Pause(lane.id, now + timedelta(seconds=5), code, "down")
+        troubles.note_rest(lane, pause, now)
+        lane.rest(pause.until)
+
+    with structlog.testing.capture_logs() as lines:
+        for seconds in (0, 1, 5, 9.9, 15):
+            rests("smtp_refused", seconds)
+        rests("smtp_auth", 20)
+
+    assert [line["code"] for line in lines] == ["smtp_refused", "smtp_refused", "smtp_auth"]
 
 
 async def test_a_worker_whose_provider_is_down_says_so(database_url: str) -> None:

@@ -18,7 +18,7 @@ from tocsin.engine.judgement import Judged, settlement_of, sort_outcomes, verdic
 from tocsin.engine.lane import Lane, Turn
 from tocsin.engine.outbox import Outbox
 from tocsin.engine.run import Run
-from tocsin.engine.settlement import Ending, Pause, Settlement
+from tocsin.engine.settlement import Ending, Settlement
 from tocsin.engine.settler import Settler
 from tocsin.engine.trouble import Troubles
 from tocsin.store import leases
@@ -200,24 +200,12 @@ class Dispatcher:
         self._troubles.note(run.lane, outcomes)
         settled, pause = sort_outcomes(run, call, outcomes, now)
         if pause is not None:
-            if not run.lane.rests(now):
-                self._say_rest(run, pause)
+            self._troubles.note_rest(run.lane, pause, now)
             # At once here; on the other replicas with the commit.
             run.lane.rest(pause.until)
             self._settler.put(Settlement(pauses=(pause,)))
         if settled:
             self._settle(run, settled)
-
-    def _say_rest(self, run: Run, pause: Pause) -> None:
-        """Once for all calls that were in flight together."""
-        _log.warning(
-            "lane_rests",
-            lane=pause.lane,
-            provider=run.spec.name,
-            channel=run.spec.channel,
-            code=pause.code,
-            until=str(pause.until),
-        )
 
     def _settle(self, run: Run, judged: Sequence[Judged]) -> None:
         run.settled += len(judged)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -18,6 +19,7 @@ from tocsin.domain.outcome import (
     Unsupported,
 )
 from tocsin.engine.lane import Lane
+from tocsin.engine.settlement import Pause
 
 #: A lane has at most one line in this time; the first trouble is told at once.
 TELL_EVERY_S: Final = 10.0
@@ -60,6 +62,7 @@ class Troubles:
     def __init__(self, later: Later | None = None) -> None:
         self._later = later
         self._tallies: dict[int, _Tally] = {}
+        self._rests: dict[int, tuple[str, datetime]] = {}
 
     def note(self, lane: Lane, outcomes: Sequence[Outcome]) -> None:
         """One call of the lane has ended so."""
@@ -74,6 +77,22 @@ class Troubles:
         first = _Tally(lane)
         first.add(bad)
         self._tell(first)
+
+    def note_rest(self, lane: Lane, pause: Pause, now: datetime) -> None:
+        """The lane is about to rest: once for all calls in flight, and seldom while it goes on."""
+        code, told_at = self._rests.get(lane.id, ("", now))
+        again = code == pause.code and (now - told_at).total_seconds() < TELL_EVERY_S
+        if again or lane.rests(now):
+            return
+        self._rests[lane.id] = (pause.code, now)
+        spec = lane.connector.spec
+        _log.warning(
+            "lane_rests",
+            provider=spec.name,
+            channel=spec.channel,
+            code=pause.code,
+            until=str(pause.until),
+        )
 
     def _tell(self, tally: _Tally) -> None:
         lane, spec = tally.lane, tally.lane.connector.spec
