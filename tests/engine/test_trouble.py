@@ -166,3 +166,17 @@ async def test_a_rest_is_told_once_for_all_calls_in_flight(database_url: str) ->
 
     rests = [line for line in lines if line["event"] == "lane_rests"]
     assert [(line["provider"], line["code"]) for line in rests] == [("scripted", "smtp_auth")]
+
+
+async def test_repeating_a_call_that_was_kept_for_that_is_no_warning(database_url: str) -> None:
+    provider = Scripted(Unknown("http_502"), dedupes=True)
+    with structlog.testing.capture_logs() as lines:
+        async with world(database_url, provider) as w:
+            job = await w.job(channel="email", to="ada@example.com", body="Hello")
+            await provider.begun.acquire()
+            await w.settled()
+            await w.tick(seconds=10)
+            await w.idle()
+
+    assert provider.sent == [job, job]
+    assert [line["event"] for line in lines if line["log_level"] == "warning"] == ["provider_fails"]

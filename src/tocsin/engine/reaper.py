@@ -88,7 +88,10 @@ class Reaper:
                 else:
                     await self._end(tx, dead.lease, reported, now)
         if found:
-            _log.warning("leases_reaped", count=len(found), adopted=len(adopted))
+            died = sum(not dead.parked for dead in found)
+            # A parked lease whose time has come is work as planned.
+            say = _log.warning if died else _log.debug
+            say("leases_reaped", count=len(found), died=died, adopted=len(adopted))
             self._notifier.hint("scheduled", *{f"lane:{dead.lease.lane}" for dead in found})
         for lease, calls, closed in adopted:
             repeat = self._dispatcher.repeat(lease, self._lanes[lease.lane], calls, closed)
