@@ -1,5 +1,7 @@
 """Cancel: after a success no provider call starts; and what can be done with a job that has ended."""
 
+import asyncio
+
 import pytest
 
 from tests.support.scripted import Scripted
@@ -100,3 +102,32 @@ async def test_a_job_of_another_project_does_not_exist(database_url: str) -> Non
         for call in (jobs.get, jobs.cancel, jobs.retry):
             with pytest.raises(NotFound):
                 await call(w.app, stranger, job)
+
+
+async def test_a_cancelled_job_that_is_tried_again_keeps_its_time(database_url: str) -> None:
+    async with world(database_url, Scripted()) as w:
+        job = await w.job(
+            channel="email", to="a@example.com", body="x", scheduled_at="2026-03-02T13:00:00Z"
+        )
+        await jobs.cancel(w.app, w.who, job)
+        await jobs.retry(w.app, w.who, job)
+        await w.idle()
+        assert w.provider().sent == []
+
+        await w.tick(hours=1)
+        await w.idle()
+
+        assert w.provider().sent == [job]
+
+
+async def test_two_cancels_at_once_agree(database_url: str) -> None:
+    async with world(database_url, Scripted()) as w:
+        for _ in range(30):
+            job = await w.job(channel="email", to="a@example.com", body="x")
+            both = [jobs.cancel(w.app, w.who, job) for _ in range(2)]
+            answers = await asyncio.gather(*both, return_exceptions=True)
+            await w.idle()
+
+            cancelled = await w.status(job) == "cancelled"
+            assert {not isinstance(a, Exception) for a in answers} == {cancelled}
+            assert (job in w.provider().sent) != cancelled

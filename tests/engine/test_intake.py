@@ -198,6 +198,11 @@ async def test_a_channel_that_cannot_reach_the_person_is_skipped_with_its_reason
             "attachment_not_base64",
             "attachments[0].content",
         ),
+        (
+            {"channel": "in_app", "subscriber_id": "a", "body": "x", "url": "JavaScript:alert(1)"},
+            "unsafe_url",
+            "url",
+        ),
     ],
 )
 async def test_bad_input_is_refused_by_its_field_and_leaves_nothing(
@@ -209,6 +214,38 @@ async def test_bad_input_is_refused_by_its_field_and_leaves_nothing(
 
         assert (refused.value.code, refused.value.field) == (code, field)
         assert await w.jobs_stored() == 0
+
+
+async def test_a_key_does_not_mind_how_the_channel_is_spelled(database_url: str) -> None:
+    async with world(database_url, Scripted()) as w:
+        await w.send(key="k", channel="email", to="a@example.com", body="x")
+        again = await w.send(key="k", channels=["email"], to="a@example.com", body="x")
+
+        assert again.replayed
+
+
+async def test_a_channel_that_the_project_may_not_use_sends_nothing(database_url: str) -> None:
+    async with world(database_url, Scripted()) as w:
+        narrow = msgspec.structs.replace(w.who, channels=("in_app",))
+        with pytest.raises(Invalid) as refused:
+            await w.send(who=narrow, channel="email", to="a@example.com", body="x")
+        with pytest.raises(Invalid):
+            await w.batch(who=narrow, channel="email", subscribers=["a"], body="x")
+
+        assert refused.value.code == "channel_not_configured"
+        assert await w.jobs_stored() == 0
+
+
+async def test_base64_may_be_wrapped_unpadded_or_empty(database_url: str) -> None:
+    async with world(database_url, Scripted()) as w:
+        files = [
+            {"filename": f"{n}", "content": c} for n, c in enumerate(["aGVs\r\nbG8=", "aGk", ""])
+        ]
+        await w.send(channel="email", to="a@example.com", body="x", attachments=files)
+        await w.idle()
+
+        (message,) = w.provider().calls[0].messages
+        assert [a.content for a in message.attachments] == [b"hello", b"hi", b""]  # type: ignore[union-attr]
 
 
 async def test_a_text_that_grows_without_bound_is_refused_or_fails_and_stops_nobody(

@@ -138,6 +138,12 @@ def _shown(content: Content) -> str:
     return msgspec.json.encode({k: v for k, v in shown.items() if v is not None}).decode()
 
 
+def unwrapped(text: str) -> str:
+    """Base64 without the line breaks of MIME encoders, and with the padding that others leave out."""
+    packed = "".join(text.split())
+    return packed + "=" * (-len(packed) % 4)
+
+
 def is_base64(text: str) -> bool:
     """Whether an attachment's content can be decoded."""
     try:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -14,7 +14,8 @@ from tocsin.content.script import Script, Words, script_of
 from tocsin.domain.channel import Channel
 from tocsin.domain.content import Content
 from tocsin.domain.errors import Invalid
-from tocsin.domain.message import Mailbox, Message
+from tocsin.domain.ids import time_of
+from tocsin.domain.message import EmailMessage, Mailbox, Message
 from tocsin.domain.outcome import (
     Accepted,
     Cancelled,
@@ -24,7 +25,7 @@ from tocsin.domain.outcome import (
     Suppressed,
 )
 from tocsin.domain.preferences import Preference, allows
-from tocsin.store import contents, prefetch, projects, templates
+from tocsin.store import contents, erasures, prefetch, projects, suppressions, templates
 from tocsin.store.pool import Database
 from tocsin.store.prefetch import JobDetail
 from tocsin.store.projects import Sender
@@ -47,6 +48,7 @@ class Assembled(Struct, frozen=True):
     content: Content
     script: Script | None = None
     sender: Mailbox | None = None
+    cc: tuple[str, ...] = ()
     refusal: Outcome | None = None
 
 
@@ -85,13 +87,39 @@ class Assembler:
             if (content := said.get(job.content_id)) and (template := content.template)
         }
         wordings = await templates.wordings(self._db, list(wanted)) if wanted else {}
-        scripts: dict[UUID, Script | ContentRejected] = {}
-        return {
-            job.id: self._one(
-                job, said.get(job.content_id), senders, wordings, scripts, channel, now
-            )
-            for job in jobs.values()
+        batch = _Batch(
+            channel=channel,
+            now=now,
+            contents=said,
+            senders=senders,
+            wordings=wordings,
+            gone=await self._gone(jobs.values()),
+            silenced=await self._silenced(jobs.values(), said),
+            scripts={},
+        )
+        return {job.id: self._one(job, batch) for job in jobs.values()}
+
+    async def _gone(self, jobs: Iterable[JobDetail]) -> dict[tuple[int, str], datetime]:
+        """People who may have been deleted after a job was made for them: few, so they are asked for apart."""
+        people = {
+            (job.project, job.subscriber_id)
+            for job in jobs
+            if job.subscriber_id is not None
+            and (job.known_since is None or job.known_since > time_of(job.id))
         }
+        return await erasures.erased(self._db, list(people)) if people else {}
+
+    async def _silenced(
+        self, jobs: Iterable[JobDetail], said: dict[UUID, Content]
+    ) -> dict[tuple[int, str], str]:
+        """Suppressions of addresses in copy."""
+        copies = {
+            (job.project, address.lower())
+            for job in jobs
+            if (content := said.get(job.content_id))
+            for address in content.cc
+        }
+        return await suppressions.scopes(self._db, list(copies)) if copies else {}
 
     async def _contents(self, ids: set[UUID]) -> dict[UUID, Content]:
         found: dict[UUID, Content] = {}
@@ -113,27 +141,22 @@ class Assembler:
                 self._kept.popitem(last=False)
         return found
 
-    def _one(
-        self,
-        job: JobDetail,
-        content: Content | None,
-        senders: dict[int, Sender],
-        wordings: dict[tuple[int, str, str], Wording],
-        scripts: dict[UUID, Script | ContentRejected],
-        channel: Channel,
-        now: datetime,
-    ) -> Assembled:
+    def _one(self, job: JobDetail, batch: "_Batch") -> Assembled:
+        content = batch.contents.get(job.content_id)
         if content is None:
             gone = ContentRejected("content_gone", "what the message says was dropped by retention")
             return Assembled(job, Content(), refusal=gone)
-        sender = senders.get(job.project)
-        refusal = _refusal(job, content, sender, channel, now)
+        sender = batch.senders.get(job.project)
+        refusal = _refusal(job, content, sender, batch)
         if refusal is not None:
             return Assembled(job, content, refusal=refusal)
-        script = _script(job, content, channel, wordings, scripts)
+        script = _script(job, content, batch)
         if not isinstance(script, Script):
             return Assembled(job, content, refusal=script)
-        return Assembled(job, content, script, self._mailbox(sender))
+        copies = content.cc and tuple(
+            address for address in content.cc if not _silent(job, address, content, batch)
+        )
+        return Assembled(job, content, script, self._mailbox(sender), copies)
 
     def _mailbox(self, sender: Sender | None) -> Mailbox:
         if sender is not None and sender.from_email:
@@ -153,23 +176,38 @@ class Assembler:
             recipient = job.subscriber_id
         envelope = Envelope(job.id, channel, recipient, sender, now, unsubscribe)
         values = variables(_person(job)) if script.personal else {}
-        return compose(script, envelope, values)
+        message = compose(script, envelope, values)
+        if isinstance(message, EmailMessage) and message.cc != assembled.cc:
+            message = msgspec.structs.replace(message, cc=assembled.cc)
+        return message
 
 
-def _script(
-    job: JobDetail,
-    content: Content,
-    channel: Channel,
-    wordings: dict[tuple[int, str, str], Wording],
-    scripts: dict[UUID, Script | ContentRejected],
-) -> Script | ContentRejected:
+class _Batch(Struct, frozen=True):
+    """What the jobs of one lease need, read for all of them at once. scripts: made on first use."""
+
+    channel: Channel
+    now: datetime
+    contents: dict[UUID, Content]
+    senders: dict[int, Sender]
+    wordings: dict[tuple[int, str, str], Wording]
+    gone: dict[tuple[int, str], datetime]
+    silenced: dict[tuple[int, str], str]
+    scripts: dict[UUID, Script | ContentRejected]
+
+
+def _silent(job: JobDetail, address: str, content: Content, batch: _Batch) -> bool:
+    scope = batch.silenced.get((job.project, address.lower()))
+    return scope == "all" or (scope == "marketing" and content.marketing)
+
+
+def _script(job: JobDetail, content: Content, batch: _Batch) -> Script | ContentRejected:
     """The script of the job's content, or why it has none; made once per batch."""
-    script = scripts.get(job.content_id)
+    script = batch.scripts.get(job.content_id)
     if script is not None:
         return script
     words = Words(content.subject, content.body, content.body_html)
     if content.template is not None:
-        wording = wordings.get((job.project, content.template, channel))
+        wording = batch.wordings.get((job.project, content.template, batch.channel))
         if wording is None:
             missing = "the template has no variant for this channel, or was deleted"
             return ContentRejected("template_missing", missing)
@@ -182,7 +220,7 @@ def _script(
         own = msgspec.json.decode(job.vars)
         content = msgspec.structs.replace(content, vars={**(content.vars or {}), **own})
         return _compiled(content, words)
-    return scripts.setdefault(job.content_id, _compiled(content, words))
+    return batch.scripts.setdefault(job.content_id, _compiled(content, words))
 
 
 def _compiled(content: Content, words: Words) -> Script | ContentRejected:
@@ -193,7 +231,7 @@ def _compiled(content: Content, words: Words) -> Script | ContentRejected:
 
 
 def _person(job: JobDetail) -> Person:
-    if not job.known:
+    if job.known_since is None:
         return Person()
     return Person(
         subscriber_id=job.subscriber_id,
@@ -208,7 +246,7 @@ def _person(job: JobDetail) -> Person:
 
 
 def _refusal(
-    job: JobDetail, content: Content, sender: Sender | None, channel: Channel, now: datetime
+    job: JobDetail, content: Content, sender: Sender | None, batch: _Batch
 ) -> Outcome | None:
     """Why nothing is sent, None when it may be."""
     if job.cancelled == "already_sent":
@@ -217,12 +255,15 @@ def _refusal(
         return Cancelled(job.cancelled)
     if sender is None or sender.deleted:
         return Cancelled("project_deleted")
-    if job.expires_at is not None and job.expires_at <= now:
+    erased_at = batch.gone.get((job.project, job.subscriber_id or ""))
+    if erased_at is not None and erased_at >= time_of(job.id):
+        return Cancelled("subscriber_deleted")
+    if job.expires_at is not None and job.expires_at <= batch.now:
         return Expired()
     if job.suppressed == "all" or (job.suppressed == "marketing" and content.marketing):
         return Suppressed("suppressed")
     if job.preferences is not None and not content.transactional:
         choices = _decode_preferences(job.preferences)
-        if not allows(choices, channel, content.topic or "", content.template or ""):
+        if not allows(choices, batch.channel, content.topic or "", content.template or ""):
             return Suppressed("opted_out")
     return None

@@ -26,6 +26,8 @@ WAITING_MAX = 20_000
 KEY_LIFE = timedelta(hours=24)
 IN_FLIGHT_RETRY_S = 1
 
+#: How the reasons of a channel without a provider, or not allowed to the project, end.
+_CLOSED = ("not configured", "the project's channels")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Receipt).decode
 
@@ -163,12 +165,12 @@ def _refusal(made: Plan, kept: dict[tuple[int, bytes], KeptAnswer]) -> Exception
             remedy="store it with POST /v1/templates, or send a body",
             field="template",
         )
-    unconfigured = [s for s in made.receipt.skipped if s.reason.endswith("not configured")]
+    unconfigured = [s for s in made.receipt.skipped if s.reason.endswith(_CLOSED)]
     if not made.jobs and unconfigured:
         return Invalid(
             "channel_not_configured",
-            "no channel of this send has a provider",
-            remedy="configure a provider for one of the channels, or send on another",
+            "no channel of this send has a provider and is among the project's channels",
+            remedy="configure a provider, allow the channel to the project, or send on another",
             field="channels",
             extra={"skipped": [msgspec.to_builtins(s) for s in made.receipt.skipped]},
         )

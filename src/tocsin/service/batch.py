@@ -20,6 +20,7 @@ from tocsin.service.app import App
 from tocsin.service.draft import canonical, channels_of, draft, priority_of, times_of
 from tocsin.service.principal import ProjectKey
 from tocsin.service.reply import Reply
+from tocsin.service.send import closed, open_channels
 from tocsin.store import batch as statements
 from tocsin.store import intake as keys
 from tocsin.store import templates
@@ -107,19 +108,14 @@ def _check(app: App, who: ProjectKey, request: BatchRequest, key: str | None) ->
             field="transactional",
         )
     subscribers = _people(request)
-    missing = [channel for channel in channels if channel not in app.lanes]
+    missing = [c for c in channels if c not in open_channels(app, who, channels)]
     if missing:
         raise Invalid(
             "channel_not_configured",
-            "a channel of this batch has no provider",
-            remedy="configure a provider for each channel, or leave the channel out",
+            "a channel of this batch has no provider, or is not among the project's channels",
+            remedy="configure a provider for each channel and allow it to the project, or leave it out",
             field="channels",
-            extra={
-                "skipped": [
-                    {"channel": channel, "reason": f"{channel} connector not configured"}
-                    for channel in missing
-                ]
-            },
+            extra={"skipped": [{"channel": c, "reason": closed(app, c)} for c in missing]},
         )
     priority = priority_of(request, BULK)
     scheduled_at, expires_at = times_of(request, app.clock.now())

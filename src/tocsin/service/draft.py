@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.content.compose import is_base64
+from tocsin.content.compose import is_base64, unwrapped
 from tocsin.content.placeholders import FILLED_MAX, filled_length
 from tocsin.domain.channel import Channel, channel_named
 from tocsin.domain.content import MARKETING, Content, StoredAttachment
@@ -23,6 +23,8 @@ FILENAME_MAX: Final = 255
 #: The longest a job may wait: its partition must outlive it.
 AHEAD_MAX: Final = timedelta(days=366)
 _TOPIC = re.compile(r"[a-z0-9\-_.:]{1,64}")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_SCRIPTS: Final = frozenset({"javascript", "data", "vbscript", "blob", "file", "about"})
 _SMS_NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}")
 _SMS_NAME = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9 ]{1,11}")
 
@@ -76,6 +78,9 @@ def times_of(
     """(scheduled_at, expires_at), aware and in UTC; None where not given."""
     scheduled = _aware(request.scheduled_at, "scheduled_at")
     expires = _aware(request.expires_at, "expires_at")
+    if scheduled is not None and scheduled <= now:
+        # What was due before it was asked for is due now.
+        scheduled = None
     if scheduled is not None and scheduled > now + AHEAD_MAX:
         raise Invalid(
             "scheduled_too_far",
@@ -107,6 +112,8 @@ def draft(
     if request.subject is not None:
         check_line(request.subject, "subject")
     _refuse_long(request)
+    if request.url is not None:
+        _check_url(request.url)
     check_window(request.send_window)
     email: dict[str, object] = {}
     tags: tuple[tuple[str, str], ...] = ()
@@ -137,6 +144,19 @@ def draft(
         sms_from=_sms_from(request),
         **email,  # type: ignore[arg-type]
     )
+
+
+def _check_url(url: str) -> None:
+    """A link that a browser or an app opens: an address of its own or of the web, never a script."""
+    check_line(url, "url")
+    scheme = _SCHEME.match(url.strip())
+    if scheme is not None and scheme[1].lower() in _SCRIPTS:
+        raise Invalid(
+            "unsafe_url",
+            "url would run a script or show foreign data where it is opened",
+            remedy="use https://…, a path such as /orders/1, or your app's own scheme",
+            field="url",
+        )
 
 
 def _refuse_long(request: SendRequest | BatchRequest) -> None:
@@ -235,7 +255,8 @@ def _attachment(given: AttachmentIn, field: str) -> StoredAttachment:
             field=f"{field}.filename",
         )
     check_line(filename, f"{field}.filename")
-    if not content or not is_base64(content):
+    packed = None if content is None else unwrapped(content)
+    if packed is None or not is_base64(packed):
         raise Invalid(
             "attachment_not_base64",
             f"{field}.content is missing or is not base64",
@@ -246,7 +267,7 @@ def _attachment(given: AttachmentIn, field: str) -> StoredAttachment:
     check_content_type(content_type, f"{field}.content_type")
     if given.content_id is not None:
         check_content_id(given.content_id, f"{field}.content_id")
-    return StoredAttachment(filename, content, content_type, given.content_id)
+    return StoredAttachment(filename, packed, content_type, given.content_id)
 
 
 def _tags(tags: Iterable[Tag]) -> tuple[tuple[str, str], ...]:
@@ -272,8 +293,9 @@ def _sms_from(request: SendRequest | BatchRequest) -> str | None:
 
 
 def canonical(request: SendRequest | BatchRequest, without: Sequence[str] = ()) -> bytes:
-    """The request as bytes that do not depend on the order of its keys; for its fingerprint."""
+    """The request as bytes that depend neither on the order of its keys nor on how channels are spelled."""
     fields = msgspec.to_builtins(request)
-    for name in ("idempotency_key", *without):
+    for name in ("idempotency_key", "channel", *without):
         fields.pop(name, None)
+    fields["channels"] = channels_of(request)
     return msgspec.json.encode(fields, order="sorted")

@@ -1,5 +1,6 @@
 """Jobs: look one up, cancel it, try it again."""
 
+import asyncio
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,9 @@ from tocsin.service.principal import ProjectKey
 from tocsin.store import jobs as rows
 from tocsin.store.jobs import JobRow
 
+#: How long a cancel waits to learn whether the delivery that was under way could still be stopped.
+CANCEL_LOOKS = 20
+CANCEL_LOOK_S = 0.05
 _RETRYABLE = frozenset({"failed", "cancelled", "unknown"})
 
 
@@ -148,20 +152,34 @@ async def cancel(app: App, who: ProjectKey, job_id: UUID) -> Cancelled:
         if row.idempotency is not None:
             await rows.free_key(tx, who.number, row.idempotency, job_id)
     if taken is None:
-        # Read after the mark is committed: any claim that starts later sees it and sends nothing.
-        after = await rows.job(app.db.general, job_id, who.number)
-        if after is None or after.leased or _status(after) != "cancelled":
-            raise Conflict(
-                "job_in_delivery",
-                "the job is being delivered; this attempt can no longer be stopped",
-                remedy="look at its status; no further attempt will follow",
-                extra={"status": "processing"},
-            )
+        await _await_end(app, who, job_id)
     return Cancelled(success=True, id=job_id)
 
 
+async def _await_end(app: App, who: ProjectKey, job_id: UUID) -> None:
+    """Return if the mark, which is committed now, stops the job; Conflict if it came too late.
+
+    A claim that starts after the mark sees it and sends nothing. One that began before may have missed it:
+    what came of that is known a moment later.
+    """
+    for _ in range(CANCEL_LOOKS):
+        row = await rows.job(app.db.general, job_id, who.number)
+        if row is None or (not row.leased and _status(row) == "cancelled"):
+            return
+        if not row.leased:
+            break
+        await asyncio.sleep(CANCEL_LOOK_S)
+    raise Conflict(
+        "job_in_delivery",
+        "the job is being delivered; this attempt could no longer be stopped",
+        remedy="look at its status; no further attempt will follow",
+        extra={"status": "processing"},
+    )
+
+
 async def retry(app: App, who: ProjectKey, job_id: UUID) -> Retried:
-    """Queue a job that failed, was cancelled, or whose outcome is unknown once more."""
+    """Queue a job that failed, was cancelled, or whose outcome is unknown once more; not before its time."""
+    now = app.clock.now()
     async with app.db.general.transaction() as tx:
         if not await rows.lock(tx, job_id, who.number):
             raise _unknown()
@@ -183,7 +201,8 @@ async def retry(app: App, who: ProjectKey, job_id: UUID) -> Retried:
             lane=row.lane,
             queue_class=class_of(row.priority),
             attempt=row.attempt + 1,
-            now=app.clock.now(),
+            now=now,
+            due_at=max(now, row.scheduled_at),
         )
     app.notifier.hint("scheduled")
     return Retried(

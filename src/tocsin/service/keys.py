@@ -13,7 +13,7 @@ from msgspec import Struct
 from tocsin.domain.errors import Forbidden, Unauthenticated
 from tocsin.service.app import App
 from tocsin.service.principal import Operator, ProjectKey, SubscriberToken
-from tocsin.store import projects
+from tocsin.store import erasures, projects
 from tocsin.store import secrets as kept
 from tocsin.wire import tokens
 
@@ -98,12 +98,17 @@ class KeyRing:
         return who
 
     async def subscriber(self, token: str) -> SubscriberToken | None:
-        """Whose a subscriber token is; None when it is not ours, expired, or its project is gone."""
+        """Whose a subscriber token is; None when it is not ours, expired, or its project or person is gone."""
         claims = tokens.read_inbox(self._inbox_key, token, self._app.clock.now().timestamp())
         if claims is None:
             return None
         who = await self.numbered(claims.number)
-        return None if who is None else SubscriberToken(who, claims.sub, claims.exp)
+        if who is None:
+            return None
+        gone = await erasures.erased(self._app.db, [(claims.number, claims.sub)])
+        if any(claims.iat <= at.timestamp() for at in gone.values()):
+            return None
+        return SubscriberToken(who, claims.sub, claims.exp)
 
     async def numbered(self, number: int) -> ProjectKey | None:
         """The living project of a number."""

@@ -89,7 +89,8 @@ def _choice(item: PreferenceIn, field: str) -> Preference:
             remedy=f"use * or one of {', '.join(CHANNELS)}",
             field=f"{field}.channel",
         )
-    topic = topic_named(item.topic, f"{field}.topic") if item.topic else ""
+    # An empty topic is somebody's unset variable, and would mean everything on the channel.
+    topic = "" if item.topic is None else topic_named(item.topic, f"{field}.topic")
     if item.workflow_id and len(item.workflow_id) > WORKFLOW_ID_MAX:
         raise Invalid(
             "workflow_id_too_long",

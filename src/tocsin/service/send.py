@@ -39,11 +39,11 @@ async def send(app: App, who: ProjectKey, request: SendRequest, key: str | None)
         check_line(request.subscriber_id, "subscriber_id")
     order = Order(
         project=who.number,
-        lanes=tuple((channel, app.lanes[channel]) for channel in channels if channel in app.lanes),
+        lanes=tuple((channel, app.lanes[channel]) for channel in open_channels(app, who, channels)),
         skipped=tuple(
-            Skip(channel, f"{channel} connector not configured")
+            Skip(channel, closed(app, channel))
             for channel in channels
-            if channel not in app.lanes
+            if channel not in open_channels(app, who, channels)
         ),
         to=to,
         subscriber_id=request.subscriber_id,
@@ -57,6 +57,18 @@ async def send(app: App, who: ProjectKey, request: SendRequest, key: str | None)
     )
     taken = await app.intake.submit(order)
     return Reply(taken.answer, replayed=taken.replayed)
+
+
+def open_channels(app: App, who: ProjectKey, channels: list[Channel]) -> list[Channel]:
+    """Of these channels, those with a provider that the project may use."""
+    return [c for c in channels if c in app.lanes and c in who.channels]
+
+
+def closed(app: App, channel: Channel) -> str:
+    """Why a channel is not open, in notifyd's words where it has them."""
+    if channel in app.lanes:
+        return f"{channel} is not among the project's channels"
+    return f"{channel} connector not configured"
 
 
 def _default_priority(request: SendRequest) -> int:

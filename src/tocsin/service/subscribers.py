@@ -11,7 +11,7 @@ from tocsin.domain.request import SubscriberIn
 from tocsin.service.app import App
 from tocsin.service.principal import ProjectKey
 from tocsin.service.window import is_zone
-from tocsin.store import inbox, subscribers
+from tocsin.store import erasures, inbox, subscribers
 from tocsin.store.inbox_changes import hint_of
 from tocsin.store.pattern import containing
 from tocsin.wire.addresses import check_address, check_line
@@ -160,10 +160,14 @@ async def read(app: App, who: ProjectKey, subscriber_id: str) -> SubscriberOut:
 
 
 async def delete(app: App, who: ProjectKey, subscriber_id: str) -> Done:
-    """Forget a person: their row, preferences, inbox and stream tickets, in one commit."""
+    """Forget a person: their row, preferences, inbox and stream tickets, in one commit.
+
+    What was enqueued for them is not sent any more, and their tokens open nothing.
+    """
     async with app.db.transaction() as tx:
         if not await subscribers.delete(tx, who.number, subscriber_id):
             raise _not_found()
         await inbox.delete_inbox(tx, who.number, subscriber_id)
+        await erasures.record(tx, who.number, subscriber_id, app.clock.now())
     app.notifier.hint(hint_of(who.number, subscriber_id))
     return Done(success=True)

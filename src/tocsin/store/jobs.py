@@ -88,9 +88,9 @@ AGAIN = Query(
     """
 WITH said AS (
     INSERT INTO outcomes (job_id, at, next_at, project, lane, attempt, tries, state, code)
-    VALUES ($1, $2, $2, $3, $4, $6, 0, 2, 'retried'))
+    VALUES ($1, $2, $7, $3, $4, $6, 0, 2, 'retried'))
 INSERT INTO scheduled (class, due_at, job_id, lane, project, attempt, tries)
-VALUES ($5, $2, $1, $4, $3, $6, 0)
+VALUES ($5, $7, $1, $4, $3, $6, 0)
 """,
 )
 
@@ -154,6 +154,7 @@ async def again(
     queue_class: int,
     attempt: int,
     now: datetime,
+    due_at: datetime,
 ) -> None:
-    """Schedule a job that had ended, due at once, with all its tries; attempt: one more than its last."""
-    await db.execute(AGAIN, job_id, now, project, lane, queue_class, attempt)
+    """Schedule a job that had ended, with all its tries; attempt: one more than its last."""
+    await db.execute(AGAIN, job_id, now, project, lane, queue_class, attempt, due_at)

@@ -13,7 +13,7 @@ from tocsin.store.query import Query
 class JobDetail(Struct, frozen=True):
     """One job with its person. suppressed: `all`, `marketing` or None; preferences: JSON or None;
 
-    known: the subscriber still exists.
+    known_since: when the subscriber was stored, None when there is no such person.
     """
 
     id: UUID
@@ -29,7 +29,7 @@ class JobDetail(Struct, frozen=True):
     cancelled: str | None
     suppressed: str | None
     preferences: str | None
-    known: bool
+    known_since: datetime | None
     email: str | None
     phone: str | None
     first_name: str | None
@@ -48,7 +48,7 @@ SELECT j.id, j.content_id, j.project, j.priority, j.max_attempts, j.expires_at, 
            (SELECT json_agg(json_build_array(p.channel, p.topic, p.workflow_id, p.enabled))::text
               FROM preferences p
              WHERE p.project = j.project AND p.subscriber_id = j.subscriber_id) END,
-       s.id IS NOT NULL, s.email, s.phone, s.first_name, s.last_name, s.locale, s.timezone,
+       s.created_at, s.email, s.phone, s.first_name, s.last_name, s.locale, s.timezone,
        nullif(s.data::text, '{}')
   FROM unnest($1::uuid[]) AS w(id)
   JOIN jobs j ON j.id = w.id AND j.id BETWEEN $2 AND $3

@@ -3,6 +3,7 @@
 An address is compared in lower case, as PostgreSQL's lower() writes it.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -22,6 +23,23 @@ class Suppression(Struct, frozen=True):
     detail: str | None
     created_at: datetime
     released_at: datetime | None
+
+
+SCOPES = Query(
+    "suppression_scopes",
+    """
+    SELECT s.project, s.address, s.scope
+      FROM unnest($1::int[], $2::text[]) AS w(project, address)
+      JOIN suppressions s ON s.project = w.project AND s.channel = 'email'
+           AND s.address = lower(w.address) AND s.released_at IS NULL
+    """,
+)
+
+
+async def scopes(db: Connection, wanted: Sequence[tuple[int, str]]) -> dict[tuple[int, str], str]:
+    """What is in force for these (project, email address in lower case); others are left out."""
+    rows = await db.rows(SCOPES, [w[0] for w in wanted], [w[1] for w in wanted])
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 UPSERT = Query(

@@ -196,3 +196,18 @@ async def test_no_key_stands_in_the_database(api: Api) -> None:
 
     assert row is not None
     assert await projects.key_owner(api.app.db, api.key.encode(), api.clock.now()) is None
+
+
+async def test_the_token_of_a_deleted_person_does_not_open_their_successors_inbox(
+    api: Api,
+) -> None:
+    await api.acme.post("/v1/subscribers", {"id": "ada"})
+    token = await api.token("ada")
+    api.clock.advance(seconds=2)
+    await api.acme.delete("/v1/subscribers/ada")
+    await api.acme.post("/v1/subscribers", {"id": "ada"})
+    old = await api.nobody.get("/v1/inbox/ada", authorization=f"Bearer {token}")
+    api.clock.advance(seconds=2)
+    new = await api.nobody.get("/v1/inbox/ada", authorization=f"Bearer {await api.token('ada')}")
+
+    assert (old.status, new.status) == (401, 200)

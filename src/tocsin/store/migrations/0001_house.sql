@@ -44,6 +44,14 @@ CREATE TABLE subscribers (
     PRIMARY KEY (project, id)
 );
 
+-- Who asked to be forgotten, and when: what was enqueued for them before is not sent, and no token of theirs opens anything.
+CREATE TABLE erasures (
+    project        int NOT NULL,
+    subscriber_id  text NOT NULL,
+    at             timestamptz NOT NULL,
+    PRIMARY KEY (project, subscriber_id)
+);
+
 CREATE TABLE templates (
     project     int NOT NULL,
     id          text NOT NULL,
