@@ -8,11 +8,13 @@ import signal
 import socket
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.eventually import eventually
 from tests.support.program import (
     environment,
     gone,
@@ -22,6 +24,7 @@ from tests.support.program import (
     tocsin,
 )
 from tocsin.faces.cli.demo.api import Api
+from tocsin.faces.cli.demo.missed import Missed
 from tocsin.faces.cli.ports import DevReady
 from tocsin.store.pool import open_session
 from tocsin.store.query import Query
@@ -127,6 +130,54 @@ async def test_a_killed_dev_takes_its_postgres_along_and_the_next_start_recovers
         assert await status(again, job) in ("sent", "processing", "pending")
 
 
+async def test_a_postgres_that_is_killed_is_started_again_and_sends_go_on(used: Path) -> None:
+    async with dev(used) as program:
+        ready = await program.ready(DevReady)
+        before = await send_inbox(ready, "acknowledged before")
+        os.kill(postmaster_of(used), signal.SIGKILL)
+        await program.logged("devserver.ended")
+        await program.logged("devserver.restarted")
+
+        async def sends() -> str | None:
+            # Connections of the pools may still turn out to be broken.
+            with suppress(Missed):
+                return await send_inbox(ready, "after")
+            return None
+
+        async with asyncio.timeout(30):
+            while (after := await sends()) is None:
+                pass
+        await eventually(lambda: is_sent(ready, before, after))
+        code, _, log = await program.stop()
+
+    assert code == 0
+    assert "Traceback" not in log
+
+
+async def is_sent(ready: DevReady, *jobs: str) -> bool:
+    return {await status(ready, job) for job in jobs} == {"sent"}
+
+
+async def test_a_postgres_that_cannot_be_started_again_ends_dev_with_its_words(used: Path) -> None:
+    config = used / "postgres" / "postgresql.conf"
+    good = config.read_text()
+    async with dev(used) as program:
+        await program.ready(DevReady)
+        config.write_text(f"{good}\nwork_mem = plenty\n")
+        try:
+            os.kill(postmaster_of(used), signal.SIGKILL)
+            code, _, err = await program.end()
+        finally:
+            config.write_text(good)
+
+    assert code == 1
+    last = err[err.index("error: ") :]
+    assert "PostgreSQL did not start" in last
+    assert 'invalid value for parameter "work_mem"' in last
+    assert "correct what the log says" in last
+    assert "Traceback" not in err
+
+
 async def test_email_that_nobody_configured_is_in_the_log_as_it_says(used: Path) -> None:
     async with dev(used) as program:
         ready = await program.ready(DevReady)
@@ -146,6 +197,11 @@ async def test_two_at_once_have_their_own_port_data_and_key(used: Path) -> None:
         assert len({first.url, second.url}) == 2
         assert {first.data_dir, second.data_dir} == {str(used), f"{used}-2"}
         assert first.api_key != second.api_key
+        assert first.data_note is None
+        assert f"{used} is in use" in str(second.data_note)
+        async with tocsin("doctor", "--json", TOCSIN_DATA=str(used)) as doctor:
+            found = json.loads((await doctor.end())[1])["findings"]
+        assert f"{used}; more run on {used}-2" in str(found)
         await send_inbox(first, "here")
         await send_inbox(second, "there")
         assert (await one.stop())[0] == 0

@@ -16,6 +16,7 @@ from tocsin.domain.errors import Conflict, Unavailable
 from tocsin.store import devserver as module
 from tocsin.store import devserver_data
 from tocsin.store.devserver import DevServer
+from tocsin.store.devserver_running import running
 from tocsin.store.pool import open_session
 from tocsin.store.query import Query
 
@@ -151,6 +152,10 @@ async def test_it_starts_inside_a_running_loop(used: Path) -> None:
 def test_two_at_once_take_two_directories(used: Path) -> None:
     with DevServer(used, durable=False) as first, DevServer(used, durable=False) as second:
         assert (first.data_dir, second.data_dir) == (used, used.with_name("used-2"))
+        assert first.why_elsewhere == ""
+        assert second.why_elsewhere == f"{used} is in use by another `tocsin dev`"
+        assert [found.data_dir for found in running(used)] == [used, second.data_dir]
+        assert [ask(found.url, "SELECT 1") for found in running(used)] == [1, 1]
         assert ask(first.url, "SELECT answer FROM kept") == 42
         assert ask(second.url, "SELECT to_regclass('kept') IS NULL") is True
 
@@ -192,6 +197,16 @@ def test_after_a_killed_server_the_next_start_recovers(used: Path) -> None:
         os.kill(server.pid, signal.SIGKILL)
     with DevServer(used, durable=False) as server:
         assert ask(server.url, "SELECT answer FROM kept") == 42
+
+
+def test_a_directory_that_cannot_be_made_is_told_without_a_traceback(folder: Path) -> None:
+    (folder / "file").write_text("mine")
+    with pytest.raises(Conflict) as caught:
+        DevServer(folder / "file" / "data").start()
+
+    assert caught.value.code == "data_directory_unusable"
+    assert str(folder / "file") in caught.value.detail
+    assert "--data" in caught.value.remedy
 
 
 def test_a_pid_file_whose_number_went_to_another_program_is_no_obstacle(used: Path) -> None:
@@ -335,6 +350,7 @@ def test_data_goes_where_the_account_can_reach_it(folder: Path, monkeypatch) -> 
     closed.mkdir(mode=0o700)
     with DevServer(closed / "data", durable=False) as server:
         assert server.data_dir.parent == folder / "shared-data"
+        assert f"cannot enter {closed / 'data'}" in server.why_elsewhere
         place = server.data_dir
         ask(server.url, "CREATE TABLE kept AS SELECT 7 AS answer")
     with DevServer(closed / "data", durable=False) as server:

@@ -21,6 +21,7 @@ from tocsin.processes.signals import Signals
 from tocsin.service.dev import completed
 from tocsin.settings import Server, Settings, database_url
 from tocsin.store.devserver import DevServer
+from tocsin.store.devserver_watch import kept_running
 
 _log = structlog.get_logger()
 
@@ -42,6 +43,8 @@ async def _main(settings: Settings, options: DevOptions, tell: Callable[[DevRead
                 private = DevServer(options.data or settings.data_dir)
                 signals.on_force = lambda: _end(private.pid)
                 await stack.enter_async_context(private)
+                _say_where(private)
+                await stack.enter_async_context(kept_running(private, signals.stop.set))
             url = database_url(settings) if private is None else private.url
             applied = await prepare(url)
             settings = completed(settings, url_of(bound))
@@ -62,6 +65,7 @@ async def _main(settings: Settings, options: DevOptions, tell: Callable[[DevRead
                     reused=all(migration.id != 1 for migration in applied),
                     email=settings.connectors.email.provider or "none",
                     version=__version__,
+                    data_note=None if private is None else private.why_elsewhere or None,
                 )
             )
             signals.started()
@@ -75,6 +79,17 @@ def _open_port(configured: Server, options: DevOptions) -> socket.socket:
     if options.port is not None:
         return open_port(host, options.port)
     return open_port(host, configured.port, others=configured.port == Server().port)
+
+
+def _say_where(private: DevServer) -> None:
+    """Loudly when it is not where it was asked for: other data, other keys."""
+    if private.why_elsewhere:
+        _log.warning(
+            "devserver.elsewhere",
+            data_dir=str(private.data_dir),
+            why=private.why_elsewhere,
+            remedy="--data or TOCSIN_DATA chooses another place",
+        )
 
 
 def _psql(private: DevServer) -> str:

@@ -11,15 +11,15 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
 import structlog
 
-from tocsin.domain.errors import Unavailable
+from tocsin.domain.errors import Conflict, Unavailable
 from tocsin.store.devserver_account import Account, dying_with_us, server_account
 from tocsin.store.devserver_binaries import find_binaries
 from tocsin.store.devserver_cluster import DATABASE, OWNER, clean_environment, ensure_cluster
@@ -29,6 +29,8 @@ from tocsin.store.devserver_leftover import stop_leftover
 START_TIMEOUT_S = 120.0
 START_TRIES = 4
 START_PAUSE_S = 0.5
+#: The last processes of a server that was killed may take this long, in pauses, to end.
+RESTART_TRIES = 20
 STOP_FAST_S = 20.0
 STOP_HARD_S = 5.0
 POLL_S = 0.02
@@ -67,6 +69,7 @@ class DevServer:
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._data: DataDirectory | None = None
+        self._account: Account | None = None
         self._socket_dir = Path()
         self._password = ""
         self.port = 0
@@ -76,6 +79,18 @@ class DevServer:
     def data_dir(self) -> Path:
         """Where the data is; not as asked if that was in use, or closed to the server's account."""
         return self._asked if self._data is None else self._data.path
+
+    @property
+    def why_elsewhere(self) -> str:
+        """Why the data is not where it was asked for; empty when it is."""
+        if self._data is None:
+            return ""
+        if self._data.in_use is not None:
+            return f"{self._data.in_use} is in use by another `tocsin dev`"
+        if self._data.closed is not None:
+            assert self._account is not None
+            return f"user {self._account.name}, who runs PostgreSQL, cannot enter {self._asked}"
+        return ""
 
     @property
     def url(self) -> str:
@@ -100,6 +115,11 @@ class DevServer:
         """The server's process id; 0 when it does not run."""
         return 0 if self._process is None else self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was started and runs no more, though nobody stopped it."""
+        return self._process is not None and self._process.poll() is not None
+
     def start(self) -> None:
         """Return when the server takes connections. Call it from a thread that stays alive."""
         account = self._prepare()
@@ -109,11 +129,33 @@ class DevServer:
             self.stop()
             raise
 
+    async def restart(self) -> None:
+        """Start it again where it was, once it has ended: same data, socket and port.
+
+        Raises Unavailable. Like the first start it belongs to the calling thread.
+        """
+        assert self._data is not None
+        assert self._account is not None
+        for tried in range(1, RESTART_TRIES + 1):
+            with _told(self._data.path):
+                self._launch(self._data, self._account, self.port)
+            if await asyncio.to_thread(self._is_ready, self._data):
+                _log.warning("devserver.restarted", port=self.port, tried=tried)
+                return
+            if not self.has_ended:
+                break
+            await asyncio.sleep(START_PAUSE_S)
+        raise _not_started(self._data)
+
     def _prepare(self) -> Account:
+        with _told(self._asked):
+            return self._prepared()
+
+    def _prepared(self) -> Account:
         account = server_account(None)
         self._data = data = open_data_directory(self._asked, account)
         try:
-            account = server_account(owner_of(data.path))
+            self._account = account = server_account(owner_of(data.path))
             binaries = find_binaries(self._env, account)
             self.version = binaries.version
             self._postgres = binaries.postgres
@@ -128,7 +170,8 @@ class DevServer:
     def _run(self, account: Account) -> None:
         assert self._data is not None
         for tried in range(1, START_TRIES + 1):
-            self._launch(self._data, account)
+            with _told(self._data.path):
+                self._launch(self._data, account, _free_port(self._data.port_file))
             if self._is_ready(self._data):
                 self._data.port_file.write_text(str(self.port))
                 _log.info("devserver.started", data_dir=str(self._data.path), port=self.port)
@@ -137,14 +180,10 @@ class DevServer:
             _log.warning("devserver.not_started", tried=tried, log=str(self._data.log))
             self._data.port_file.unlink(missing_ok=True)
             self._wait(START_PAUSE_S)
-        raise Unavailable(
-            "postgres_not_started",
-            f"PostgreSQL did not start; {self._data.log} ends with: {_tail(self._data.log)}",
-            remedy="correct what the log says, or set DATABASE_URL to a database of your own",
-        )
+        raise _not_started(self._data)
 
-    def _launch(self, data: DataDirectory, account: Account) -> None:
-        self.port = _free_port(data.port_file)
+    def _launch(self, data: DataDirectory, account: Account, port: int) -> None:
+        self.port = port
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -237,6 +276,27 @@ class DevServer:
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)
+
+
+@contextmanager
+def _told(place: Path) -> Iterator[None]:
+    """Turn what the file system refuses into our words."""
+    try:
+        yield
+    except OSError as error:
+        raise Conflict(
+            "data_directory_unusable",
+            f"{error.filename or place} cannot be used: {error.strerror or type(error).__name__}",
+            remedy="choose a directory that you may write to with --data or TOCSIN_DATA",
+        ) from None
+
+
+def _not_started(data: DataDirectory) -> Unavailable:
+    return Unavailable(
+        "postgres_not_started",
+        f"PostgreSQL did not start; {data.log} ends with: {_tail(data.log)}",
+        remedy="correct what the log says, or set DATABASE_URL to a database of your own",
+    )
 
 
 def _free_port(remembered: Path) -> int:

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,10 +20,16 @@ _CLUSTER = "postgres"
 
 
 class DataDirectory(Struct, frozen=True):
-    """`path` holds everything; the lock lasts until `lock` (a file descriptor) is closed."""
+    """`path` holds everything; the lock lasts until `lock` (a file descriptor) is closed.
+
+    in_use: the directory that was asked for, when somebody else has it; closed: when the server's
+    account cannot enter it.
+    """
 
     path: Path
     lock: int
+    in_use: Path | None = None
+    closed: Path | None = None
 
     @property
     def cluster(self) -> Path:
@@ -55,6 +62,13 @@ def owner_of(base: Path) -> int | None:
     return cluster.stat().st_uid if cluster.exists() else None
 
 
+def beside(base: Path) -> Iterator[Path]:
+    """`base`, `base-2` … in the order in which they are taken."""
+    yield base
+    for number in range(2, DIRECTORIES_MAX + 1):
+        yield base.with_name(f"{base.name}-{number}")
+
+
 def placed(base: Path, account: Account) -> Path:
     """`base`, or where its data is kept when the server's account cannot enter it."""
     base = base.absolute()
@@ -74,9 +88,8 @@ def elsewhere(base: Path) -> Path:
 
 def open_data_directory(base: Path, account: Account) -> DataDirectory:
     """`base`, or `base-2` … when a live process has it. Made if it is not there."""
-    base = placed(base, account)
-    for number in range(1, DIRECTORIES_MAX + 1):
-        path = base if number == 1 else base.with_name(f"{base.name}-{number}")
+    asked, base = base.absolute(), placed(base, account)
+    for path in beside(base):
         _make(path, account)
         lock = os.open(path / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -84,7 +97,12 @@ def open_data_directory(base: Path, account: Account) -> DataDirectory:
         except BlockingIOError:
             os.close(lock)
             continue
-        return DataDirectory(path, lock)
+        return DataDirectory(
+            path,
+            lock,
+            in_use=None if path == base else base,
+            closed=None if base == asked else asked,
+        )
     raise Conflict(
         "data_directories_in_use",
         f"{base} and {DIRECTORIES_MAX - 1} more beside it are in use by running servers",

@@ -3,21 +3,34 @@
 import os
 from pathlib import Path
 
+from msgspec import Struct
+
 from tocsin.store.devserver_cluster import DATABASE, OWNER
-from tocsin.store.devserver_data import DataDirectory, elsewhere
+from tocsin.store.devserver_data import DataDirectory, beside, elsewhere
 
 
-def running_url(data_dir: Path) -> str | None:
-    """Its URL, by the data directory that was asked for; None when none runs or it is not ours."""
+class Running(Struct, frozen=True):
+    """A server that runs; url: over TCP, with its password."""
+
+    data_dir: Path
+    url: str
+
+
+def running(data_dir: Path) -> list[Running]:
+    """Those on the directory that was asked for, or beside it; not those of other users."""
     base = data_dir.absolute()
-    for data in (DataDirectory(base, -1), DataDirectory(elsewhere(base), -1)):
-        try:
-            pid = int((data.cluster / "postmaster.pid").read_text().partition("\n")[0])
-            # Only root reads what another account owns, and root may ask about any process.
-            os.kill(pid, 0)
-            password = data.password_file.read_text().strip()
-            port = int(data.port_file.read_text())
-        except (OSError, ValueError):
-            continue
-        return f"postgresql://{OWNER}:{password}@127.0.0.1:{port}/{DATABASE}"
-    return None
+    places = [*beside(base), *beside(elsewhere(base))]
+    return [found for place in places if (found := _running_in(place)) is not None]
+
+
+def _running_in(path: Path) -> Running | None:
+    data = DataDirectory(path, -1)
+    try:
+        pid = int((data.cluster / "postmaster.pid").read_text().partition("\n")[0])
+        # Only root reads what another account owns, and root may ask about any process.
+        os.kill(pid, 0)
+        password = data.password_file.read_text().strip()
+        port = int(data.port_file.read_text())
+    except (OSError, ValueError):
+        return None
+    return Running(path, f"postgresql://{OWNER}:{password}@127.0.0.1:{port}/{DATABASE}")

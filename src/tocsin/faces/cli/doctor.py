@@ -1,6 +1,7 @@
 """`tocsin doctor`: every finding about a deployment, with what to do."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from tocsin.service.dev import completed
 from tocsin.service.doctor import examine
 from tocsin.service.finding import Finding
 from tocsin.settings import BadSettings, database_url
-from tocsin.store.devserver_running import running_url
+from tocsin.store.devserver_running import Running, running
 
 
 class Report(Struct, frozen=True):
@@ -55,11 +56,28 @@ async def _examined(config: Path | None, *, invariants: bool) -> list[Finding]:
         return [
             Finding("critical", error.code, problem, error.remedy) for problem in error.problems
         ]
-    url = None if settings.database.url else running_url(settings.data_dir)
-    if url is not None:
+    found: list[Finding] = []
+    if not settings.database.url and (devs := running(settings.data_dir)):
+        url = devs[0].url
         settings = completed(settings, f"http://{settings.server.host}:{settings.server.port}")
-    url = url or database_url(settings)
-    return [finding async for finding in examine(settings, url, invariants=invariants)]
+        found.append(_which(devs))
+    else:
+        url = database_url(settings)
+    found += [finding async for finding in examine(settings, url, invariants=invariants)]
+    return found
+
+
+def _which(devs: Sequence[Running]) -> Finding:
+    """Which of those that run is looked at."""
+    looked, *others = [str(dev.data_dir) for dev in devs]
+    if not others:
+        return Finding("ok", "dev", f"this is the `tocsin dev` on {looked}")
+    return Finding(
+        "warning",
+        "several_devs",
+        f"this is the `tocsin dev` on {looked}; more run on {', '.join(others)}",
+        "set TOCSIN_DATA to the one to look at",
+    )
 
 
 def _print(findings: list[Finding]) -> None:

@@ -11,7 +11,8 @@ from tocsin.settings import Settings
 class DevReady(Struct, frozen=True):
     """A running `tocsin dev`. Keys are None when they were shown before and are kept nowhere.
 
-    reused: the data was there already. data_dir, psql: None when the database is not our own.
+    reused: the data was there already. data_dir, psql: None when the database is not our own;
+    data_note: why the data is not where it was asked for.
     """
 
     url: str
@@ -24,6 +25,7 @@ class DevReady(Struct, frozen=True):
     reused: bool
     email: str
     version: str
+    data_note: str | None = None
 
 
 class ServeReady(Struct, frozen=True):

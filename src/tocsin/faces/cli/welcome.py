@@ -49,6 +49,9 @@ def print_welcome(ready: DevReady) -> None:
     if ready.data_dir is not None:
         state = "from the last start" if ready.reused else "new"
         rows.append(("Data", f"{ready.data_dir} ({state})"))
+    if ready.data_note is not None:
+        note = f"there because {ready.data_note}; --data chooses another place"
+        rows.append(("", Text(note, style="yellow")))
     if ready.psql is not None:
         rows.append(("psql", ready.psql))
     print_facts(out, rows)
