@@ -6,7 +6,7 @@ import pytest
 
 from tocsin.service import symptoms
 from tocsin.service.finding import Finding
-from tocsin.settings import Settings, parse
+from tocsin.settings import Settings, parse, variables
 from tocsin.store.invariants import Violation
 from tocsin.store.migrate import known_migrations
 from tocsin.store.vitals import Holder, Server
@@ -52,6 +52,34 @@ def test_running_workers_say_better_than_these_settings_how_email_goes() -> None
     assert "through smtp; the settings here say none" in other.message
     assert "through log; the settings here say smtp" in mixed.message
     assert codes(symptoms.of_settings(settings(**SMTP), {"smtp", "resend"})) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("SMTP_PASWORD", "SMTP_PASSWORD"),
+        ("SMTP_PASSWORDS", "SMTP_PASSWORD"),
+        ("RESEND_APIKEY", "RESEND_API_KEY"),
+        ("DATABSE_URL", "DATABASE_URL"),
+    ],
+)
+def test_a_variable_with_a_slip_of_the_pen_is_named_with_what_is_meant(
+    name: str, meant: str
+) -> None:
+    (found,) = symptoms.of_environment([name, meant, "PATH"])
+
+    assert (found.severity, found.code) == ("warning", "setting_misspelt")
+    assert found.message.startswith(name)
+    assert meant in found.action
+
+
+def test_other_peoples_variables_are_none_of_ours() -> None:
+    others = [
+        "PATH", "HOME", "HOSTNAME", "SMTP_PORT_25_TCP", "SMTP_SERVICE_HOST", "EMAIL_HOST", "PORTS",
+        "LOGNAME", "DATABASE_NAME", "TOCSIN_PG_BIN", "TOCSIN_CONFIG", "NO_PROXY",
+    ]  # fmt: skip
+
+    assert list(symptoms.of_environment([*others, *variables().values()])) == []
 
 
 def test_of_two_providers_the_one_that_is_not_used_is_named() -> None:

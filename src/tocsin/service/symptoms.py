@@ -1,11 +1,12 @@
 """Symptoms: what each fact about a deployment means to its operator, and what to do. Pure."""
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from tocsin.service.finding import Finding, span
-from tocsin.settings import Email, Settings
+from tocsin.settings import Email, Settings, variables
 from tocsin.store.invariants import MEANINGS, Violation
 from tocsin.store.migrate import Migration, known_migrations
 from tocsin.store.vitals import Holder, Server
@@ -15,6 +16,10 @@ SKEW_MAX_S: Final = 5.0
 #: A transaction that is older keeps dead rows of the queue from being removed.
 HELD_MAX: Final = timedelta(seconds=30)
 
+#: From 0 to 1, how like one of our variables another must be to be taken for a slip of the pen.
+LIKENESS: Final = 0.9
+
+_OTHER_VARIABLES: Final = ("TOCSIN_CONFIG", "TOCSIN_PG_BIN")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 #: Reserved by RFC 2606 and RFC 6761: no mail comes from there.
 _RESERVED: Final = (
@@ -76,6 +81,19 @@ def of_settings(settings: Settings, serving: Collection[str] = ()) -> Iterator[F
             "PUBLIC_URL is not set: marketing mail carries no unsubscribe link",
             "set PUBLIC_URL to the address at which recipients reach `tocsin serve`",
         )
+
+
+def of_environment(names: Iterable[str]) -> Iterator[Finding]:
+    """Variables that are nearly one of ours: a misspelt one has no effect and no error."""
+    known = {*variables().values(), *_OTHER_VARIABLES}
+    for name in sorted(set(names) - known):
+        for meant in difflib.get_close_matches(name, known, n=1, cutoff=LIKENESS):
+            yield Finding(
+                "warning",
+                "setting_misspelt",
+                f"{name} is in the environment and is no setting",
+                f"if {meant} is meant, rename it",
+            )
 
 
 def _elsewhere(provider: str, serving: Collection[str]) -> Finding:

@@ -50,8 +50,13 @@ STARTING = (
 )
 FULL = (
     "database_full",
-    "the database is out of disk space, memory or connections",
-    "free disk space, or raise PostgreSQL's max_connections",
+    "the database is out of disk space or memory",
+    "free disk space or memory on its machine",
+)
+NO_ROOM = (
+    "database_full",
+    "the database lets no more connections in: of the server, the database or the role",
+    "raise max_connections, or the CONNECTION LIMIT of the database or role in DATABASE_URL",
 )
 LOST = (
     "database_lost",
@@ -77,6 +82,7 @@ AWAY = {
     "08": LOST,
     "28": REFUSED,
     "3D": REFUSED,
+    "53300": NO_ROOM,
     "53": FULL,
     "57": LOST,
     "58": LOST,

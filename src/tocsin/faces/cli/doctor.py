@@ -1,6 +1,7 @@
 """`tocsin doctor`: every finding about a deployment, with what to do."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from tocsin.faces.cli.output import console, print_json, severity, table
 from tocsin.service.dev import completed
 from tocsin.service.doctor import examine
 from tocsin.service.finding import Finding
+from tocsin.service.symptoms import of_environment
 from tocsin.settings import BadSettings, database_url
 from tocsin.store.devserver_running import Running, running
 
@@ -56,7 +58,7 @@ async def _examined(config: Path | None, *, invariants: bool) -> list[Finding]:
         return [
             Finding("critical", error.code, problem, error.remedy) for problem in error.problems
         ]
-    found: list[Finding] = []
+    found = list(of_environment(os.environ))
     if not settings.database.url and (devs := running(settings.data_dir)):
         url = devs[0].url
         settings = completed(settings, f"http://{settings.server.host}:{settings.server.port}")

@@ -6,9 +6,7 @@ from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
 
-Arguments = Annotated[
-    str, Parameter(allow_leading_hyphen=True, help="Passed on; try --help after a second --.")
-]
+Arguments = Annotated[str, Parameter(allow_leading_hyphen=True, help="Passed on to the simulator.")]
 
 app = App(
     name="simulate",
@@ -18,13 +16,15 @@ app = App(
 )
 
 
-@app.command
+# The simulator's own help says what it takes.
+@app.command(help_flags=(), version_flags=())
 def smtp(*arguments: Arguments) -> NoReturn:
     """An SMTP server that accepts and journals mail."""
     _become("smtp", arguments)
 
 
-@app.command
+# The simulator's own help says what it takes.
+@app.command(help_flags=(), version_flags=())
 def resend(*arguments: Arguments) -> NoReturn:
     """Resend's API, with its limits and its faults."""
     _become("resend", arguments)
