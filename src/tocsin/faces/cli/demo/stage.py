@@ -1,6 +1,7 @@
 """Stage: a temporary directory, a real SMTP server and a real `tocsin dev`, and nothing left of them."""
 
 import asyncio
+import fcntl
 import os
 import shutil
 import signal
@@ -8,7 +9,7 @@ import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeVar
@@ -28,6 +29,7 @@ LOG_TAIL: Final = 3_000
 SENDER: Final = "hello@demo.example"
 #: A ready line is longer than a stream's default limit only when something is very wrong.
 _LINE_MAX: Final = 1 << 20
+_PREFIX: Final = "tocsin-demo-"
 _OURSELVES: Final = Account("", os.geteuid(), os.getegid(), other=False)
 
 T = TypeVar("T")
@@ -82,11 +84,20 @@ async def stage() -> AsyncIterator[Stage]:
 
 def _folder(stack: AsyncExitStack) -> Path:
     """A new directory, removed with everything in it when the stack unwinds."""
-    folder = Path(tempfile.mkdtemp(prefix="tocsin-demo-"))
+    _forget_killed(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     # PostgreSQL runs as another user when we are root, and must be able to enter.
     folder.chmod(0o711)
     return folder
+
+
+def _forget_killed(root: Path) -> None:
+    """Remove what demos left that were killed: their processes died with them, and their locks."""
+    for lock in root.glob(f"{_PREFIX}*/data/tocsin.lock"):
+        with suppress(OSError), lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parents[1], ignore_errors=True)
 
 
 def tail(log: Path) -> str:
