@@ -8,7 +8,7 @@ from tocsin import __version__, wiring
 from tocsin.faces.cli.ports import ServeOptions, ServeReady
 from tocsin.faces.http import server
 from tocsin.faces.http.app import make
-from tocsin.processes import logs, loop
+from tocsin.processes import logs, loop, memory
 from tocsin.processes.database import prepare
 from tocsin.processes.port import address_of, open_port, url_of
 from tocsin.processes.signals import Signals
@@ -51,6 +51,7 @@ async def _main(
                     listens=core.notifier.listening,
                     channels=sorted(core.lanes),
                 )
+                memory.settle()
                 signals.started()
                 await server.serve(make(app), bound, signals.stop)
     _log.info("stopped")

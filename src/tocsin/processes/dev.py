@@ -13,7 +13,7 @@ from tocsin import __version__, wiring
 from tocsin.faces.cli.ports import DevOptions, DevReady
 from tocsin.faces.http import server
 from tocsin.faces.http.app import make
-from tocsin.processes import logs, loop
+from tocsin.processes import logs, loop, memory
 from tocsin.processes.database import prepare
 from tocsin.processes.dev_keys import PROJECT, ensure_keys
 from tocsin.processes.port import open_port, url_of
@@ -68,6 +68,7 @@ async def _main(settings: Settings, options: DevOptions, tell: Callable[[DevRead
                     data_note=None if private is None else private.why_elsewhere or None,
                 )
             )
+            memory.settle()
             signals.started()
             await server.serve(make(app), bound, signals.stop)
     _log.info("stopped")

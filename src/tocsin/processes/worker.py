@@ -4,7 +4,7 @@ import structlog
 
 from tocsin import __version__, wiring
 from tocsin.faces.cli.ports import WorkerOptions
-from tocsin.processes import logs, loop
+from tocsin.processes import logs, loop, memory
 from tocsin.processes.database import prepare
 from tocsin.processes.signals import Signals
 from tocsin.settings import Settings, database_url
@@ -34,6 +34,7 @@ async def _main(settings: Settings, options: WorkerOptions) -> None:
                 lanes=core.lanes,
                 providers=wiring.configured(settings),
             )
+            memory.settle()
             signals.started()
             await signals.stop.wait()
     _log.info("stopped")
