@@ -192,7 +192,9 @@ async def test_email_that_nobody_configured_is_in_the_log_as_it_says(used: Path)
 
 async def test_two_at_once_have_their_own_port_data_and_key(used: Path) -> None:
     async with dev(used, port=None) as one, dev(used, port=None) as other:
-        first, second = await one.ready(DevReady), await other.ready(DevReady)
+        both = [await one.ready(DevReady), await other.ready(DevReady)]
+        # Either may have been the first to take the directory.
+        first, second = sorted(both, key=lambda ready: str(ready.data_dir))
 
         assert len({first.url, second.url}) == 2
         assert {first.data_dir, second.data_dir} == {str(used), f"{used}-2"}
