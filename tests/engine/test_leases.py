@@ -9,6 +9,7 @@ from tocsin.domain.outcome import Accepted, Misconfigured, Throttled, Transient,
 from tocsin.engine.worker import Worker
 from tocsin.store.query import Query
 
+LISTED = Query("listed", "SELECT job_ids FROM leases ORDER BY id")
 RENAME = Query("rename", "UPDATE subscribers SET first_name = 'Eve'")
 
 
@@ -87,6 +88,36 @@ async def test_a_crashed_call_of_a_deduping_provider_is_repeated_byte_for_byte_u
         first, second = w.provider().calls
         assert (first.key, first.frozen) == (second.key, second.frozen)
         assert await w.counts() == {State.SENT: 30}
+
+
+async def test_a_lease_taken_over_holds_no_more_than_the_calls_that_may_have_left(
+    database_url: str,
+) -> None:
+    """What never left is given back once: after a second crash it may be in another lease by then."""
+    async with world(database_url, Scripted(dedupes=True, in_flight_max=1), workers=0) as w:
+        people = ["a", "b", "c"]
+        await w.subscribers(people)
+        w.provider().hold()
+        await w.batch(channel="email", subscribers=people, body="Hello")
+        for lane in (c.lane for c in w.start_worker().claimers):
+            lane.claim_size = 10
+        await w.provider().begun.acquire()
+        (listed,) = await w.db.rows(LISTED)
+        kill(w.workers.pop())
+        w.clock.advance(seconds=31)
+        await w.start_worker().reaper.reap_once()
+        await w.provider().begun.acquire()
+        first, *_ = await w.db.rows(LISTED)
+        assert (len(listed[0]), first[0]) == (3, w.provider().sent[:1])
+
+        kill(w.workers.pop())
+        w.provider().release()
+        await w.tick(seconds=31)
+        w.start_worker()
+        await w.idle()
+
+        assert len(set(w.provider().sent)) == 3
+        assert await w.counts() == {State.SENT: 3}
 
 
 async def test_an_unknown_answer_of_a_deduping_provider_is_asked_again_under_the_same_key(

@@ -81,10 +81,10 @@ class Reaper:
                 calls = await leases.calls_of(tx, dead.lease.id)
                 reported = await leases.reported(tx, dead.lease.job_ids, dead.lease.attempts)
                 if calls:
-                    open_ids = await self._requeue_uncalled(tx, dead, calls, reported)
+                    lease = await self._without_uncalled(tx, dead, calls, reported)
                     until = now + timedelta(seconds=self._lease_s)
                     await leases.adopt(tx, dead.lease.id, worker=self._worker, now=now, until=until)
-                    adopted.append((dead.lease, calls, set(dead.lease.job_ids) - open_ids))
+                    adopted.append((lease, calls, reported & set(lease.job_ids)))
                 else:
                     await self._end(tx, dead.lease, reported, now)
         if found:
@@ -100,18 +100,21 @@ class Reaper:
             task.add_done_callback(self.tasks.discard)
         return len(found)
 
-    async def _requeue_uncalled(
+    async def _without_uncalled(
         self, tx: Connection, dead: DeadLease, calls: list[FrozenCall], reported: set[UUID]
-    ) -> set[UUID]:
-        """The jobs that the frozen calls still carry; those in no call never left and go back.
+    ) -> Lease:
+        """The lease with the jobs of its frozen calls alone; those in no call never left and go back.
 
         A parked lease gave its own back in the commit that parked it.
         """
         called = {job_id for call in calls for job_id in call.job_ids}
+        uncalled = [job_id for job_id in dead.lease.job_ids if job_id not in called]
+        if not uncalled:
+            return dead.lease
         if not dead.parked:
-            uncalled = set(dead.lease.job_ids) - called - reported
-            await self._put_back(tx, dead.lease, uncalled)
-        return (called & set(dead.lease.job_ids)) - reported
+            await self._put_back(tx, dead.lease, set(uncalled) - reported)
+        await leases.shrink(tx, dead.lease.id, uncalled)
+        return dead.lease.without(set(uncalled))
 
     async def _put_back(self, tx: Connection, lease: Lease, jobs: set[UUID]) -> None:
         rows = [

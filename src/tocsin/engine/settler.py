@@ -206,7 +206,9 @@ class Settler:
                     ending.returned,
                     closes=ending.park_until is None,
                 )
-            if ending.park_until is not None:
+            if ending.park_until is not None and ending.lease in held:
+                if ending.returned:
+                    await leases.shrink(tx, ending.lease, ending.returned)
                 await leases.park(
                     tx,
                     ending.lease,

@@ -76,6 +76,20 @@ SELECT w.job_id FROM unnest($1::uuid[], $2::smallint[]) AS w(job_id, attempt)
   JOIN outcomes o ON o.job_id = w.job_id AND o.attempt = w.attempt
 """,
 )
+# A lease that goes on lists only what it still holds: a job given back and claimed elsewhere must never be
+# given back a second time from here.
+SHRINK = Query(
+    "shrink_lease",
+    """
+UPDATE leases l
+   SET (classes, tags, job_ids, attempts, tries) = (
+       SELECT array_agg(class), array_agg(tag), array_agg(job_id), array_agg(attempt), array_agg(used)
+         FROM unnest(l.classes, l.tags, l.job_ids, l.attempts, l.tries)
+              AS t(class, tag, job_id, attempt, used)
+        WHERE job_id <> ALL ($2::uuid[]))
+ WHERE id = $1
+""",
+)
 ADOPT = Query(
     "adopt_lease", "UPDATE leases SET worker = $2, claimed_at = $3, expires_at = $4 WHERE id = $1"
 )
@@ -149,6 +163,11 @@ async def adopt(
 ) -> None:
     """Take over a dead lease that the caller has locked."""
     await db.execute(ADOPT, lease, worker, now, until)
+
+
+async def shrink(db: Connection, lease: int, gone: Sequence[UUID]) -> None:
+    """Take jobs off a lease that the caller has locked; some must be left."""
+    await db.execute(SHRINK, lease, gone)
 
 
 async def drop(db: Connection, lease: int) -> None:

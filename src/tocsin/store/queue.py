@@ -1,6 +1,7 @@
 """The queue: claim a batch under one lease, promote what fell due, return what was not started."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from uuid import UUID
 
@@ -21,6 +22,12 @@ class Lease(Struct, frozen=True):
     job_ids: list[UUID]
     attempts: list[int]
     tries: list[int]
+
+    def without(self, gone: AbstractSet[UUID]) -> "Lease":
+        """The same lease with fewer jobs."""
+        kept = [at for at, job_id in enumerate(self.job_ids) if job_id not in gone]
+        columns = (self.classes, self.tags, self.job_ids, self.attempts, self.tries)
+        return Lease(self.id, self.lane, *([column[at] for at in kept] for column in columns))  # type: ignore[arg-type]
 
 
 class Claim(Struct, frozen=True):
