@@ -23,8 +23,8 @@ from tocsin.engine.lane import Lane
 from tocsin.engine.timing import Timing
 from tocsin.engine.upkeep import Upkeep
 from tocsin.engine.worker import Worker
+from tocsin.service import unsubscribe
 from tocsin.service.app import App
-from tocsin.service.unsubscribe import LINK_LASTS
 from tocsin.settings import Email, Settings
 from tocsin.store import lanes
 from tocsin.store import secrets as kept
@@ -224,12 +224,8 @@ def _unsubscribe_url(core: Core) -> UnsubscribeUrl:
     base = (core.settings.server.public_url or "").rstrip("/")
     key = tokens.derive_key(core.signing_secret, "unsubscribe")
 
-    def url(project: int, channel: Channel, address: str, now: datetime) -> str | None:
-        if not base:
-            return None
-        expires = int((now + LINK_LASTS).timestamp())
-        link = tokens.Unsubscribe(project, channel, address, expires)
-        return f"{base}/u/{tokens.sign_unsubscribe(key, link)}"
+    def url(project: int, address: str, now: datetime) -> str | None:
+        return f"{base}/u/{unsubscribe.token(key, project, address, now)}" if base else None
 
     return url
 

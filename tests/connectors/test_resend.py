@@ -204,7 +204,9 @@ def test_an_account_no_call_could_be_made_with_is_refused_at_once(field, config)
     "url", ["https://api.resend.com", "https://eu.example.com:8443/resend/", "http://[::1]:80"]
 )
 def test_a_base_url_may_have_a_port_and_a_path(url: str) -> None:
-    Resend(ResendConfig("re_zwieback", url), http=HttpClient(), clock=Frozen())
+    made = Resend(ResendConfig("re_zwieback", url), http=HttpClient(), clock=Frozen())
+
+    assert made.spec.name == "resend"
 
 
 def test_a_config_shows_no_key() -> None:

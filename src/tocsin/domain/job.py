@@ -16,10 +16,6 @@ class State(IntEnum):
     THROTTLED = 8
 
 
-#: States after which nothing more happens by itself. UNKNOWN is final only without a next attempt.
-FINAL = frozenset({State.SENT, State.FAILED, State.CANCELLED, State.SKIPPED, State.EXPIRED})
-
-
 def status_of(state: int | None, *, waits: bool, leased: bool, cancelled: bool) -> str:
     """The word an API client reads, notifyd's where it has one.
 

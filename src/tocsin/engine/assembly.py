@@ -35,7 +35,7 @@ from tocsin.store.templates import Wording
 CONTENTS_KEPT_MAX = 256
 CONTENT_KEPT_BYTES_MAX = 64 * 1024
 
-UnsubscribeUrl = Callable[[int, Channel, str, datetime], str | None]
+UnsubscribeUrl = Callable[[int, str, datetime], str | None]
 
 _decode_content = msgspec.json.Decoder(Content).decode
 _decode_preferences = msgspec.json.Decoder(list[Preference]).decode
@@ -170,7 +170,7 @@ class Assembler:
         assert sender is not None
         unsubscribe = None
         if script.content.marketing and channel == "email":
-            unsubscribe = self._defaults.unsubscribe_url(job.project, channel, job.recipient, now)
+            unsubscribe = self._defaults.unsubscribe_url(job.project, job.recipient, now)
         recipient = job.recipient
         if channel == "in_app" and job.subscriber_id is not None:
             recipient = job.subscriber_id

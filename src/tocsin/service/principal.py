@@ -24,6 +24,3 @@ class Operator(Struct, frozen=True):
     """The operator's key; `writes` is false for the read-only one."""
 
     writes: bool
-
-
-Principal = ProjectKey | SubscriberToken | Operator

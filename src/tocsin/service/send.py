@@ -37,13 +37,12 @@ async def send(app: App, who: ProjectKey, request: SendRequest, key: str | None)
     to = _recipient(request.to, channels)
     if request.subscriber_id is not None:
         check_line(request.subscriber_id, "subscriber_id")
+    usable = open_channels(app, who, channels)
     order = Order(
         project=who.number,
-        lanes=tuple((channel, app.lanes[channel]) for channel in open_channels(app, who, channels)),
+        lanes=tuple((channel, app.lanes[channel]) for channel in usable),
         skipped=tuple(
-            Skip(channel, closed(app, channel))
-            for channel in channels
-            if channel not in open_channels(app, who, channels)
+            Skip(channel, closed(app, channel)) for channel in channels if channel not in usable
         ),
         to=to,
         subscriber_id=request.subscriber_id,

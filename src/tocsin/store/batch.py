@@ -115,14 +115,6 @@ INSERT_CONTENT = Query(
     "INSERT INTO contents (id, project, body) VALUES ($1, $2, $3)",
 )
 
-OTHER_REQUESTS = Query(
-    "other_requests",
-    """
-SELECT count(*) FROM idempotency
- WHERE project = $1 AND digest = ANY ($2::bytea[]) AND fingerprint <> $3 AND expires_at > $4
-""",
-)
-
 REMEMBER_ANSWER = Query(
     "remember_answer",
     """
@@ -168,13 +160,6 @@ async def enqueue_batch(
     assert row is not None
     created, wanted, opted_out, without_address = row
     return Tally(created, wanted - created, opted_out, without_address)
-
-
-async def holds_other_request(
-    db: Connection, project: int, digests: Sequence[bytes], fingerprint: bytes, *, now: datetime
-) -> bool:
-    """Whether any of these keys stands for another request."""
-    return bool(await db.value(OTHER_REQUESTS, project, digests, fingerprint, now))
 
 
 async def remember_answer(

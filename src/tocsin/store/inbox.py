@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from tocsin.store.pool import Connection, Query, Record
 
-LIST_MAX = 100
-
 
 class NewMessage(Struct, frozen=True):
     """One in-app delivery. `data` is a JSON object as text: what the browser may see."""

@@ -338,6 +338,8 @@ async def test_a_stream_that_was_left_makes_room(
             async with stream(api, served) as two:
                 status = two.status
 
+    assert status == 200
+
 
 async def test_stopping_ends_open_streams_at_once(api: Api, served: Served) -> None:
     async with stream(api, served) as opened:
